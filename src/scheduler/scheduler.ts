@@ -1,0 +1,433 @@
+/** The Task scheduler as its callers see it: the specification's operations, answered from durable state alone. */
+import type { BaseLogger } from 'pino';
+import type { Command, MessageCommand, RefusalCode, Verdict } from '../contracts/commands.ts';
+import { HoldfastError } from '../contracts/errors.ts';
+import { addSeconds, type Instant } from '../contracts/instant.ts';
+import type { Json } from '../contracts/json.ts';
+import { LIMITS } from '../contracts/limits.ts';
+import type {
+  DeliveryState,
+  Effect,
+  Lineage,
+  Source,
+  TaskRecord,
+  TaskSpec,
+  TaskStatus,
+  TaskView,
+} from '../contracts/task.ts';
+import type { SearchAttributeName } from '../contracts/search-attributes.ts';
+import {
+  QUERIES,
+  SCHEMA_VERSION,
+  type MessagesAnswer,
+  type StopCheckAnswer,
+  type TaskMemo,
+  type TaskPolicy,
+} from '../contracts/workflow.ts';
+import { createRecord } from '../../workflows/task/lifecycle.ts';
+import { readMessages } from '../../workflows/task/mailbox.ts';
+import { viewOf } from '../../workflows/task/view.ts';
+import { attributesAtStart } from '../../workflows/task/changing-attributes.ts';
+import { recordOfClosed } from './closed.ts';
+import { CommandDesk, type Decided } from './command-desk.ts';
+import { GatewayError, isFault, type Gateway } from './gateway.ts';
+import { fingerprintOf, freshMessageId, taskIdOfKey, workflowIdOf } from './identity.ts';
+import type { ServerClock } from './server-clock.ts';
+import { StopChecker, type StopCheck } from './stop-check.ts';
+
+/** What is asked for when a Task is scheduled, already checked against the contracts. */
+export interface ScheduleRequest {
+  taskId?: string | undefined;
+  type: string;
+  input?: Json | undefined;
+  releaseAt?: Instant | undefined;
+  delaySeconds?: number | undefined;
+  parentTaskId?: string | undefined;
+  continuesTaskId?: string | undefined;
+  queue?: string | undefined;
+  priority?: number | undefined;
+  runTimeoutSeconds?: number | undefined;
+  source?: Source | undefined;
+  labels?: Record<string, string> | undefined;
+}
+
+export interface ResultRequest {
+  success: boolean;
+  summary?: string | undefined;
+  output?: Json | undefined;
+  effects?: Effect[] | undefined;
+  error?: Json | undefined;
+  claimId?: string | undefined;
+  ifMailboxSeq?: number | undefined;
+}
+
+/** Which Task, and under which key the command is known. */
+export interface CommandTarget {
+  customerId: string;
+  taskId: string;
+  /** The idempotency key in force. */
+  key: string;
+  /** Whether the key was made for this very call, and so cannot have been used before. */
+  keyIsFresh: boolean;
+}
+
+/** What Temporal tells of a live Task while no worker answers: less, but consistent. */
+export interface DescribedTask {
+  asOf: 'described';
+  taskId: string;
+  customerId: string;
+  type: string;
+  queue: string;
+  status: TaskStatus;
+  lineage: { rootTaskId: string; parentTaskId: string | null };
+  createdAt: Instant;
+  releaseAt: Instant;
+  delivery: { state: DeliveryState };
+}
+
+export interface SchedulerOptions {
+  gateway: Gateway;
+  clock: ServerClock;
+  log: BaseLogger;
+  policy: TaskPolicy;
+  runTimeoutSeconds: number;
+}
+
+/** Bounds of one call, in ms. A read of a live Task with no worker takes both of its bounds, and stays under 5 s. */
+const TIMEOUT_MS = {
+  start: 10_000,
+  signal: 5_000,
+  verdict: 10_000,
+  query: 3_000,
+  read: 1_900,
+  stopCheck: 2_000,
+} as const;
+
+/** How far ahead a claim expires: one that is read later must not bind the Task to an executor that has gone. */
+const CLAIM_EXPIRES_SECONDS = 30;
+
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #gateway: Gateway;
+  readonly #desk: CommandDesk;
+  readonly #stopChecker: StopChecker;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    const { gateway, log } = options;
+    this.#gateway = gateway;
+    this.#desk = new CommandDesk({
+      gateway,
+      undecidedMax: 32,
+      tasksMax: 10_000,
+      signalTimeoutMs: TIMEOUT_MS.signal,
+      verdictTimeoutMs: TIMEOUT_MS.verdict,
+    });
+    this.#stopChecker = new StopChecker({ gateway, log, timeoutMs: TIMEOUT_MS.stopCheck, cacheMax: 10_000 });
+  }
+
+  /**
+   * Accepts a Task durably (specification: "Scheduling persists before it notifies"): it exists once this returns, and
+   * nothing was announced before. The same identity with the same body answers as the first time, whatever the Task's
+   * status; with another body it fails with `idempotency-key-reused`.
+   */
+  async schedule(
+    customerId: string,
+    request: ScheduleRequest,
+    key: string,
+  ): Promise<{ task: TaskView | DescribedTask; replayed: boolean }> {
+    const taskId = request.taskId ?? taskIdOfKey(customerId, key);
+    const workflowId = workflowIdOf(customerId, taskId);
+    const fingerprint = fingerprintOf(request);
+    try {
+      const lineage = await this.#lineageOf(customerId, taskId, request.parentTaskId);
+      const record = this.#newRecord(customerId, taskId, request, lineage);
+      await this.#start(workflowId, record, fingerprint);
+      return { task: viewOf(record), replayed: false };
+    } catch (error) {
+      const mayExist =
+        isFault(error, 'exists') ||
+        (error instanceof HoldfastError && (error.code === 'parent-not-found' || error.code === 'parent-terminal'));
+      if (!mayExist) throw holdfastErrorOf(error, 'temporal-unavailable');
+      // A parent that has ended since does not change the answer of a replay.
+      const replay = await this.#replay(customerId, taskId, fingerprint);
+      if (replay === null) throw holdfastErrorOf(error, 'temporal-unavailable');
+      return { task: replay, replayed: true };
+    }
+  }
+
+  /** The Task as it stands: from its workflow, from its close event, or, with no worker, from what Temporal tells. */
+  async get(customerId: string, taskId: string): Promise<TaskView | DescribedTask> {
+    const workflowId = workflowIdOf(customerId, taskId);
+    try {
+      return await this.#gateway.query<TaskView>(workflowId, QUERIES.task, [], TIMEOUT_MS.query);
+    } catch (error) {
+      if (isFault(error, 'closed')) return viewOf(await this.#closedRecord(workflowId));
+      if (isFault(error, 'missing')) throw new HoldfastError('task-not-found', undefined, { cause: error });
+    }
+    return this.#described(customerId, taskId);
+  }
+
+  /** Whether an executor should stop. Never fails: a check that cannot be made says to go on, and is recorded. */
+  async stopCheck(customerId: string, taskId: string): Promise<StopCheck> {
+    return this.#stopChecker.check(customerId, taskId);
+  }
+
+  /** Asks for ownership of the run with a delivery's token. The claim id of an accepted claim is its key. */
+  async claim(
+    target: CommandTarget,
+    request: { deliveryEventId: string; executorId?: string | undefined },
+  ): Promise<TaskView> {
+    const { task } = await this.#command(target, request, (base) => ({
+      kind: 'claim',
+      ...base,
+      deliveryEventId: request.deliveryEventId,
+      executorId: request.executorId ?? null,
+      expiresAt: addSeconds(this.#options.clock.now(), CLAIM_EXPIRES_SECONDS),
+    }));
+    return task;
+  }
+
+  /** Appends a message to the Task's mailbox. */
+  async sendMessage(target: CommandTarget, request: { body: Json }): Promise<{ messageId: string; seq: number }> {
+    const { verdict } = await this.#command(target, request, (base): MessageCommand => ({
+      kind: 'message',
+      ...base,
+      messageId: freshMessageId(),
+      body: request.body,
+    }));
+    if (verdict?.message === undefined) throw new HoldfastError('internal', 'an accepted message without its number');
+    return verdict.message;
+  }
+
+  /** Unread messages after a sequence number, in order. */
+  async messages(customerId: string, taskId: string, range: { after: number; limit: number }): Promise<MessagesAnswer> {
+    const workflowId = workflowIdOf(customerId, taskId);
+    try {
+      return await this.#gateway.query<MessagesAnswer>(workflowId, QUERIES.messages, [range], TIMEOUT_MS.query);
+    } catch (error) {
+      if (isFault(error, 'closed')) return readMessages((await this.#closedRecord(workflowId)).mailbox, range);
+      throw holdfastErrorOf(error, 'temporal-unavailable');
+    }
+  }
+
+  /** Ends a Task that should no longer go on. A Task that was canceled already answers as one that is. */
+  async cancel(target: CommandTarget, request: { reason?: string | undefined }): Promise<TaskView> {
+    const reason = request.reason ?? null;
+    const { task } = await this.#command(target, request, (base) => ({ kind: 'cancel', ...base, reason }), {
+      toleratedRefusal: (code, task) => code === 'task-terminal' && task.status === 'canceled',
+    });
+    return task;
+  }
+
+  /** Records what an executor reports. Accepted means recorded, not that it is right. */
+  async recordResult(target: CommandTarget, request: ResultRequest): Promise<TaskView> {
+    const { success, summary, output, effects, error, claimId, ifMailboxSeq } = request;
+    const { task } = await this.#command(target, request, (base) => ({
+      kind: 'result',
+      ...base,
+      success,
+      summary: summary ?? null,
+      output: output ?? null,
+      effects: effects ?? [],
+      error: error ?? null,
+      claimId: claimId ?? null,
+      ifMailboxSeq: ifMailboxSeq ?? null,
+    }));
+    return task;
+  }
+
+  /** Whether Temporal answers within the bound. */
+  async isReachable(timeoutMs: number): Promise<boolean> {
+    try {
+      await this.#gateway.ping(timeoutMs);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #command(
+    target: CommandTarget,
+    body: unknown,
+    build: (base: { key: string; fingerprint: string }) => Command,
+    options: { toleratedRefusal?: (code: RefusalCode, task: TaskView) => boolean } = {},
+  ): Promise<{ verdict: Verdict | null; task: TaskView }> {
+    const { clock } = this.#options;
+    const command = build({ key: target.key, fingerprint: fingerprintOf(body) });
+    const sentAt = clock.now();
+    const decided = await this.#decide(workflowIdOf(target.customerId, target.taskId), command);
+    const { answer, task } = decided;
+    switch (answer.found) {
+      case 'verdict': {
+        const { verdict } = answer;
+        // A key that is as new as this call was decided within it; an older verdict says nothing about clocks.
+        if (target.keyIsFresh) clock.observe(verdict.at, sentAt);
+        if (verdict.code === 'accepted') return { verdict, task };
+        if (options.toleratedRefusal?.(verdict.code, task) === true) return { verdict, task };
+        throw refusal(verdict.code, task);
+      }
+      case 'key-reused':
+        throw new HoldfastError('idempotency-key-reused');
+      case 'unknown-command':
+        throw new HoldfastError('unsupported-by-worker');
+      case 'unknown':
+        if (!decided.closed) throw new HoldfastError('verdict-unavailable');
+        if (options.toleratedRefusal?.('task-terminal', task) === true) return { verdict: null, task };
+        throw refusal('task-terminal', task);
+      default:
+        throw new Error(`unreachable: ${JSON.stringify(answer satisfies never)}`);
+    }
+  }
+
+  async #decide(workflowId: string, command: Command): Promise<Decided> {
+    try {
+      return await this.#desk.decide(workflowId, command);
+    } catch (error) {
+      // After an acknowledged signal the command is durable, and only its verdict is out of reach.
+      throw holdfastErrorOf(error, 'verdict-unavailable');
+    }
+  }
+
+  async #lineageOf(customerId: string, taskId: string, parentTaskId: string | undefined): Promise<Lineage> {
+    if (parentTaskId === undefined) return { rootTaskId: taskId, parentTaskId: null, ancestors: [] };
+    if (parentTaskId === taskId) throw new HoldfastError('parent-not-found', 'a Task cannot be its own parent');
+    const parent = await this.#parent(customerId, parentTaskId);
+    if (!parent.active) throw new HoldfastError('parent-terminal');
+    const ancestors = [parentTaskId, ...parent.ancestors];
+    if (ancestors.length > LIMITS.lineageDepthMax) throw new HoldfastError('lineage-too-deep');
+    return { rootTaskId: ancestors.at(-1) ?? parentTaskId, parentTaskId, ancestors };
+  }
+
+  /** Whether a parent is active, and its ancestors: from its workflow, or with no worker from Temporal's own records. */
+  async #parent(customerId: string, taskId: string): Promise<{ active: boolean; ancestors: string[] }> {
+    const workflowId = workflowIdOf(customerId, taskId);
+    try {
+      const { ancestors } = await this.#gateway.query<StopCheckAnswer>(
+        workflowId,
+        QUERIES.stopCheck,
+        [],
+        TIMEOUT_MS.query,
+      );
+      return { active: true, ancestors };
+    } catch (error) {
+      if (isFault(error, 'closed')) return { active: false, ancestors: [] };
+      if (isFault(error, 'missing')) throw new HoldfastError('parent-not-found', undefined, { cause: error });
+    }
+    const { status } = await this.#gateway.describe(workflowId, TIMEOUT_MS.read);
+    if (status.name !== 'RUNNING') return { active: false, ancestors: [] };
+    const { spec } = await this.#gateway.readStart(workflowId, TIMEOUT_MS.read);
+    return { active: true, ancestors: spec.lineage.ancestors };
+  }
+
+  #newRecord(customerId: string, taskId: string, request: ScheduleRequest, lineage: Lineage): TaskRecord {
+    const createdAt = this.#options.clock.now();
+    const spec: TaskSpec = {
+      taskId,
+      customerId,
+      type: request.type,
+      queue: request.queue ?? 'default',
+      priority: request.priority ?? 3,
+      input: request.input ?? null,
+      source: request.source ?? null,
+      labels: request.labels ?? {},
+      lineage,
+      continuesTaskId: request.continuesTaskId ?? null,
+      createdAt,
+      releaseAt: request.releaseAt ?? addSeconds(createdAt, request.delaySeconds ?? 0),
+      runTimeoutSeconds: request.runTimeoutSeconds ?? this.#options.runTimeoutSeconds,
+    };
+    const kind = lineage.parentTaskId === null ? 'root' : 'child';
+    return createRecord(spec, { decision: 'admitted', kind, usage: 'not-asked', quota: 'not-asked', reason: null });
+  }
+
+  async #start(workflowId: string, record: TaskRecord, fingerprint: string): Promise<void> {
+    const { spec } = record;
+    const { status, delivery } = attributesAtStart(record);
+    const attributes: Partial<Record<SearchAttributeName, string | Date>> = {
+      TaskStatus: status,
+      TaskDelivery: delivery,
+      TaskType: spec.type,
+      TaskCustomer: spec.customerId,
+      TaskQueueName: spec.queue,
+      TaskRoot: spec.lineage.rootTaskId,
+      ...(spec.lineage.parentTaskId === null ? {} : { TaskParent: spec.lineage.parentTaskId }),
+      ...(spec.source === null ? {} : { TaskSource: sourceAttribute(spec.source) }),
+      TaskReleaseAt: new Date(spec.releaseAt),
+      TaskCreatedAt: new Date(spec.createdAt),
+    };
+    await this.#gateway.start(
+      {
+        workflowId,
+        input: { schemaVersion: SCHEMA_VERSION, policy: this.#options.policy, record },
+        memo: { fingerprint, createdAt: spec.createdAt },
+        attributes,
+        summary: `${spec.type} ${spec.taskId}`,
+      },
+      TIMEOUT_MS.start,
+    );
+  }
+
+  /** The Task that an equal request started before; null when there is none. */
+  async #replay(customerId: string, taskId: string, fingerprint: string): Promise<TaskView | DescribedTask | null> {
+    const workflowId = workflowIdOf(customerId, taskId);
+    let memo: TaskMemo;
+    try {
+      memo = (await this.#gateway.describe(workflowId, TIMEOUT_MS.read)).memo as unknown as TaskMemo;
+    } catch (error) {
+      if (isFault(error, 'missing')) return null;
+      throw holdfastErrorOf(error, 'temporal-unavailable');
+    }
+    if (memo.fingerprint !== fingerprint) throw new HoldfastError('idempotency-key-reused');
+    return this.get(customerId, taskId);
+  }
+
+  async #closedRecord(workflowId: string): Promise<TaskRecord> {
+    try {
+      return recordOfClosed(await this.#gateway.readClosed(workflowId, TIMEOUT_MS.read));
+    } catch (error) {
+      throw holdfastErrorOf(error, 'temporal-unavailable');
+    }
+  }
+
+  async #described(customerId: string, taskId: string): Promise<TaskView | DescribedTask> {
+    const workflowId = workflowIdOf(customerId, taskId);
+    try {
+      const { status, searchAttributes: found } = await this.#gateway.describe(workflowId, TIMEOUT_MS.read);
+      if (status.name !== 'RUNNING' && status.name !== 'PAUSED') return viewOf(await this.#closedRecord(workflowId));
+      const text = (name: SearchAttributeName): string => String(found[name]?.[0] ?? '');
+      return {
+        asOf: 'described',
+        taskId,
+        customerId,
+        type: text('TaskType'),
+        queue: text('TaskQueueName'),
+        status: text('TaskStatus') as TaskStatus,
+        lineage: { rootTaskId: text('TaskRoot'), parentTaskId: text('TaskParent') || null },
+        createdAt: (found['TaskCreatedAt']?.[0] as Date).toISOString(),
+        releaseAt: (found['TaskReleaseAt']?.[0] as Date).toISOString(),
+        delivery: { state: text('TaskDelivery') as DeliveryState },
+      };
+    } catch (error) {
+      throw holdfastErrorOf(error, 'temporal-unavailable');
+    }
+  }
+}
+
+/** A keyword of at most 255 characters: `kind:ref`, cut where it is longer. */
+function sourceAttribute(source: Source): string {
+  return `${source.kind}:${source.ref}`.slice(0, 255);
+}
+
+function refusal(code: RefusalCode, task: TaskView): HoldfastError {
+  return new HoldfastError(code, undefined, code === 'task-terminal' ? { extra: { task } } : {});
+}
+
+/** Our error for a failed call; `otherwise` says what is known when Temporal or a worker did not answer. */
+function holdfastErrorOf(error: unknown, otherwise: 'temporal-unavailable' | 'verdict-unavailable'): HoldfastError {
+  if (error instanceof HoldfastError) return error;
+  if (isFault(error, 'missing')) return new HoldfastError('task-not-found', undefined, { cause: error });
+  if (isFault(error, 'unsupported')) return new HoldfastError('unsupported-by-worker', undefined, { cause: error });
+  if (error instanceof GatewayError) return new HoldfastError(otherwise, undefined, { cause: error });
+  return new HoldfastError('internal', undefined, { cause: error });
+}
