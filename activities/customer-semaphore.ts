@@ -1,0 +1,68 @@
+/**
+ * Bounds how much one customer has under way, so that one customer's backlog does not take every slot. A customer is
+ * held in memory only while it has something under way; waiters are as many as their callers, whom the worker bounds.
+ */
+export class CustomerSemaphore {
+  readonly #limit: number;
+  readonly #customers = new Map<string, { underWay: number; waiters: Set<() => void> }>();
+
+  /** `limit`: how many may be under way per customer. */
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Customers that are held in memory. */
+  get size(): number {
+    return this.#customers.size;
+  }
+
+  /** Runs `work` when the customer has a place, first come, first served. An abort while waiting throws its reason. */
+  async run<T>(customerId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    await this.#enter(customerId, signal);
+    try {
+      return await work();
+    } finally {
+      this.#leave(customerId);
+    }
+  }
+
+  async #enter(customerId: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    let customer = this.#customers.get(customerId);
+    if (customer === undefined) {
+      customer = { underWay: 0, waiters: new Set() };
+      this.#customers.set(customerId, customer);
+    }
+    if (customer.underWay < this.#limit) {
+      customer.underWay += 1;
+      return;
+    }
+    const { waiters } = customer;
+    await new Promise<void>((resolve, reject) => {
+      const onAbort = (): void => {
+        waiters.delete(onPlace);
+        reject(signal.reason as Error);
+      };
+      const onPlace = (): void => {
+        signal.removeEventListener('abort', onAbort);
+        resolve();
+      };
+      waiters.add(onPlace);
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+
+  #leave(customerId: string): void {
+    const customer = this.#customers.get(customerId);
+    if (customer === undefined) return;
+    const [next] = customer.waiters;
+    if (next !== undefined) {
+      // The place goes from hand to hand: nobody who comes now can take it in between.
+      customer.waiters.delete(next);
+      next();
+      return;
+    }
+    customer.underWay -= 1;
+    if (customer.underWay === 0) this.#customers.delete(customerId);
+  }
+}

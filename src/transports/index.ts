@@ -1,0 +1,49 @@
+import type { RouteConfig } from '../config/config.ts';
+import type { ReadyTransport } from './port.ts';
+
+/** The queue whose route serves every queue that has none. */
+const DEFAULT_QUEUE = 'default';
+
+export interface Transports {
+  /** The transport of a queue's route, or of the route `default`; null: there is neither. */
+  for(queue: string): ReadyTransport | null;
+  /** Ends all that were used. */
+  close(): Promise<void>;
+}
+
+/** One transport for each route. Its library is loaded, and anything opened, by the first publish. */
+export function createTransports(config: { readonly routes: Readonly<Record<string, RouteConfig>> }): Transports {
+  const transports = new Map(
+    Object.entries(config.routes).map(([queue, route]) => [queue, lazy(() => load(route))] as const),
+  );
+  return {
+    for: (queue) => transports.get(queue) ?? transports.get(DEFAULT_QUEUE) ?? null,
+    close: async () => {
+      await Promise.all([...transports.values()].map((transport) => transport.close()));
+    },
+  };
+}
+
+/** The list of transports; a new one joins here, behind an import of its own. */
+async function load(route: RouteConfig): Promise<ReadyTransport> {
+  switch (route.transport) {
+    case 'webhook': {
+      const { webhookTransport } = await import('./webhook.ts');
+      const { url, secret, allowPrivate } = route;
+      return webhookTransport({ url, secret: secret?.reveal() ?? null, allowPrivate });
+    }
+  }
+}
+
+function lazy(make: () => Promise<ReadyTransport>): ReadyTransport {
+  let made: Promise<ReadyTransport> | null = null;
+  return {
+    publish: async (event, options) => {
+      made ??= make();
+      await (await made).publish(event, options);
+    },
+    close: async () => {
+      await (await made)?.close();
+    },
+  };
+}
