@@ -19,7 +19,8 @@ import {
   type SearchAttributePair,
 } from '@temporalio/common';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
-import { temporal } from '@temporalio/proto';
+import proto from '@temporalio/proto';
+import type { temporal } from '@temporalio/proto';
 import type { Command } from '../contracts/commands.ts';
 import type { TaskRecord } from '../contracts/task.ts';
 import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contracts/search-attributes.ts';
@@ -150,7 +151,7 @@ export class Gateway {
   }
 
   async #history(workflowId: string, which: 'first' | 'close'): Promise<temporal.api.history.v1.IHistoryEvent | null> {
-    const filters = temporal.api.enums.v1.HistoryEventFilterType;
+    const filters = proto.temporal.api.enums.v1.HistoryEventFilterType;
     const page = await this.#client.workflowService.getWorkflowExecutionHistory({
       namespace: this.#client.options.namespace,
       execution: { workflowId },

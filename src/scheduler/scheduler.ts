@@ -90,7 +90,9 @@ export interface SchedulerOptions {
   clock: ServerClock;
   log: BaseLogger;
   policy: TaskPolicy;
+  /** Of a Task that names none. */
   runTimeoutSeconds: number;
+  runTimeoutSecondsMax: number;
 }
 
 /** Bounds of one call, in ms. A read of a live Task with no worker takes both of its bounds, and stays under 5 s. */
@@ -189,15 +191,19 @@ export class Scheduler {
   }
 
   /** Appends a message to the Task's mailbox. */
-  async sendMessage(target: CommandTarget, request: { body: Json }): Promise<{ messageId: string; seq: number }> {
+  async sendMessage(
+    target: CommandTarget,
+    request: { body: Json },
+  ): Promise<{ messageId: string; seq: number; replayed: boolean }> {
+    const messageId = freshMessageId();
     const { verdict } = await this.#command(target, request, (base): MessageCommand => ({
       kind: 'message',
       ...base,
-      messageId: freshMessageId(),
+      messageId,
       body: request.body,
     }));
     if (verdict?.message === undefined) throw new HoldfastError('internal', 'an accepted message without its number');
-    return verdict.message;
+    return { ...verdict.message, replayed: verdict.message.messageId !== messageId };
   }
 
   /** Unread messages after a sequence number, in order. */
@@ -322,6 +328,10 @@ export class Scheduler {
 
   #newRecord(customerId: string, taskId: string, request: ScheduleRequest, lineage: Lineage): TaskRecord {
     const createdAt = this.#options.clock.now();
+    const releaseAt = request.releaseAt ?? addSeconds(createdAt, request.delaySeconds ?? 0);
+    const runTimeoutSeconds = request.runTimeoutSeconds ?? this.#options.runTimeoutSeconds;
+    if (releaseAt > addSeconds(createdAt, LIMITS.releaseAheadSecondsMax)) throw outOfRange('releaseAt');
+    if (runTimeoutSeconds > this.#options.runTimeoutSecondsMax) throw outOfRange('runTimeoutSeconds');
     const spec: TaskSpec = {
       taskId,
       customerId,
@@ -334,8 +344,8 @@ export class Scheduler {
       lineage,
       continuesTaskId: request.continuesTaskId ?? null,
       createdAt,
-      releaseAt: request.releaseAt ?? addSeconds(createdAt, request.delaySeconds ?? 0),
-      runTimeoutSeconds: request.runTimeoutSeconds ?? this.#options.runTimeoutSeconds,
+      releaseAt,
+      runTimeoutSeconds,
     };
     const kind = lineage.parentTaskId === null ? 'root' : 'child';
     return createRecord(spec, { decision: 'admitted', kind, usage: 'not-asked', quota: 'not-asked', reason: null });
@@ -417,6 +427,11 @@ export class Scheduler {
 /** A keyword of at most 255 characters: `kind:ref`, cut where it is longer. */
 function sourceAttribute(source: Source): string {
   return `${source.kind}:${source.ref}`.slice(0, 255);
+}
+
+function outOfRange(field: string): HoldfastError {
+  const errors = [{ field, message: 'is beyond what is permitted here' }];
+  return new HoldfastError('invalid-request', undefined, { extra: { errors } });
 }
 
 function refusal(code: RefusalCode, task: TaskView): HoldfastError {

@@ -19,7 +19,9 @@ export type StartErrorCode =
   /** A search attribute exists with another type than Holdfast's. */
   | 'search-attribute-type'
   /** The server did not list, or not take, the search attributes. */
-  | 'search-attributes-failed';
+  | 'search-attributes-failed'
+  /** The links in events need a base address, and none is known. */
+  | 'public-url-missing';
 
 /** Start-up refused, with a code that stays and a message for the person who starts it. Nothing was harmed. */
 export class HoldfastStartError extends Error {

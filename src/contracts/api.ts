@@ -1,0 +1,142 @@
+/**
+ * The bodies and parameters of the HTTP API, version 1. The one place that checks what comes from outside: strict
+ * objects (a field that is not known is refused, never ignored), every text and number bounded, every size counted in
+ * bytes of its JSON.
+ */
+import { z } from 'zod';
+import { instantOf } from './instant.ts';
+import { jsonBytes, type Json } from './json.ts';
+import { IDEMPOTENCY_KEY_PATTERN, LIMITS, NAME_PATTERN } from './limits.ts';
+
+/** Marks an issue that is about size: the answer is 413 and not 400. */
+export const TOO_LARGE = 'too-large';
+
+function sized<Schema extends z.ZodType>(schema: Schema, bytesMax: number): Schema {
+  return schema.superRefine((value, context) => {
+    if (jsonBytes(value) <= bytesMax) return;
+    const message = `must not be larger than ${bytesMax} bytes of JSON`;
+    context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
+  });
+}
+
+const name = z
+  .string()
+  .regex(NAME_PATTERN, { error: 'must be letters, digits, ".", "_" or "-", at most 128, the first a letter or digit' });
+
+/** What `JSON.parse` gave is JSON; only its size is to be checked. */
+const json = (bytesMax: number): z.ZodType<Json> => sized(z.unknown() as unknown as z.ZodType<Json>, bytesMax);
+
+const text = (lengthMax: number): z.ZodString => z.string().min(1).max(lengthMax);
+
+/** RFC 3339 with a zone: a local time would mean another moment on another machine. */
+const moment = z.iso
+  .datetime({ offset: true, error: 'must be an RFC 3339 time with a zone, as 2026-01-31T09:00:00Z' })
+  .transform((value) => instantOf(Date.parse(value)));
+
+const source = sized(
+  z.strictObject({
+    kind: text(64),
+    ref: text(1024),
+    url: z
+      .url({ protocol: /^https?$/ })
+      .max(2048)
+      .optional(),
+  }),
+  LIMITS.sourceBytesMax,
+);
+
+const labels = z
+  .record(text(LIMITS.labelBytesMax), z.string().max(LIMITS.labelBytesMax))
+  .superRefine((value, context) => {
+    const entries = Object.entries(value);
+    if (entries.length > LIMITS.labelsMax) {
+      const message = `must not be more than ${LIMITS.labelsMax} labels`;
+      context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
+    }
+    for (const [label, content] of entries) {
+      if (jsonBytes(label) + jsonBytes(content) <= LIMITS.labelBytesMax) continue;
+      const message = `must not be larger than ${LIMITS.labelBytesMax} bytes of JSON, its name included`;
+      context.addIssue({ code: 'custom', path: [label], message, params: { reason: TOO_LARGE } });
+    }
+  });
+
+export const scheduleBody = z
+  .strictObject({
+    taskId: name.optional(),
+    type: name,
+    input: json(LIMITS.inputBytesMax).optional(),
+    releaseAt: moment.optional(),
+    delaySeconds: z.number().min(0).max(LIMITS.releaseAheadSecondsMax).optional(),
+    parentTaskId: name.optional(),
+    continuesTaskId: name.optional(),
+    queue: name.optional(),
+    priority: z.int().min(1).max(5).optional(),
+    runTimeoutSeconds: z.int().min(1).max(LIMITS.runTimeoutSecondsMax).optional(),
+    source: source.optional(),
+    labels: labels.optional(),
+  })
+  .refine((body) => body.releaseAt === undefined || body.delaySeconds === undefined, {
+    error: 'releaseAt and delaySeconds exclude each other',
+    path: ['delaySeconds'],
+  });
+export type ScheduleBody = z.output<typeof scheduleBody>;
+
+export const claimBody = z.strictObject({
+  deliveryEventId: text(128),
+  executorId: text(LIMITS.executorIdLengthMax).optional(),
+});
+export type ClaimBody = z.output<typeof claimBody>;
+
+export const messageBody = z.strictObject({ body: json(LIMITS.messageBytesMax) }).refine((given) => 'body' in given, {
+  error: 'is missing',
+  path: ['body'],
+});
+export type MessageBody = z.output<typeof messageBody>;
+
+export const cancelBody = z.strictObject({ reason: sized(z.string(), LIMITS.reasonBytesMax).optional() });
+export type CancelBody = z.output<typeof cancelBody>;
+
+const effect = sized(
+  z.strictObject({ kind: text(LIMITS.effectBytesMax), ref: text(LIMITS.effectBytesMax), note: z.string().optional() }),
+  LIMITS.effectBytesMax,
+);
+
+export const resultBody = sized(
+  z.strictObject({
+    success: z.boolean(),
+    summary: z.string().optional(),
+    output: json(LIMITS.resultBytesMax).optional(),
+    effects: z.array(effect).max(LIMITS.effectsMax).optional(),
+    error: json(LIMITS.resultBytesMax).optional(),
+    claimId: z.string().regex(IDEMPOTENCY_KEY_PATTERN, { error: 'is not of the form of a claim id' }).optional(),
+    ifMailboxSeq: z.int().min(0).optional(),
+  }),
+  // The record keeps nulls for what is left out: they count.
+  LIMITS.resultBytesMax - 128,
+);
+export type ResultBody = z.output<typeof resultBody>;
+
+export const taskParams = z.object({ taskId: name });
+
+const count = (byDefault: number, max: number): z.ZodType<number> =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, { error: 'must be a number' })
+    .transform(Number)
+    .pipe(z.number().max(max))
+    .prefault(String(byDefault));
+
+/** `limit` has no room for 0: an empty page would look like an empty mailbox. */
+export const messagesQuery = z.strictObject({
+  after: count(0, Number.MAX_SAFE_INTEGER),
+  limit: count(LIMITS.messagesPageMax, LIMITS.messagesPageMax).refine((limit) => limit > 0, { error: 'must not be 0' }),
+});
+
+export const postHeaders = z.object({
+  'Idempotency-Key': z
+    .string()
+    .regex(IDEMPOTENCY_KEY_PATTERN, {
+      error: 'must be 1 to 128 printable ASCII characters without space, quote and backslash',
+    })
+    .optional(),
+});

@@ -1,0 +1,47 @@
+/** The HTTP facade over the scheduler: any number of these may run side by side, they keep no truth. */
+import express, { type Express } from 'express';
+import helmet from 'helmet';
+import type { Logger } from 'pino';
+import { pinoHttp } from 'pino-http';
+import type { Scheduler } from '../scheduler/scheduler.ts';
+import { authenticate } from './auth.ts';
+import { keyInForce } from './idempotency.ts';
+import { readBody } from './json-body.ts';
+import { problemHandler, routeNotFound } from './problem.ts';
+import { healthRouter } from './routes/health.ts';
+import { tasksRouter } from './routes/tasks.ts';
+
+export interface AppDeps {
+  scheduler: Scheduler;
+  log: Logger;
+}
+
+export function createApp({ scheduler, log }: AppDeps): Express {
+  const app = express();
+  app.set('etag', false);
+  app.set('case sensitive routing', true);
+  app.set('query parser', 'simple');
+  app.use(
+    pinoHttp({
+      logger: log,
+      // Paths name Tasks; headers and bodies, which hold keys and input, stay out of the log.
+      serializers: {
+        req: ({ id, method, url }: { id: unknown; method: string; url: string }) => ({ id, method, url }),
+        res: ({ statusCode }: { statusCode: number }) => ({ statusCode }),
+      },
+      customLogLevel: (_request, response, error) =>
+        error !== undefined || response.statusCode >= 500 ? 'warn' : 'debug',
+    }),
+  );
+  app.use(helmet());
+  app.use((_request, response, next) => {
+    response.setHeader('Cache-Control', 'no-store');
+    next();
+  });
+  app.use(healthRouter(scheduler));
+  app.use('/v1', keyInForce, authenticate, ...readBody);
+  app.use(tasksRouter(scheduler));
+  app.use(routeNotFound);
+  app.use(problemHandler(log));
+  return app;
+}

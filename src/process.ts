@@ -1,0 +1,65 @@
+/** What the three mains share: a logger, an orderly stop on signals, and an exit code that tells. */
+import { pino, type Logger } from 'pino';
+import { ConfigError, loadConfig, type Config } from './config/index.ts';
+import { startHoldfast, type Parts } from './run.ts';
+import { HoldfastStartError } from './temporal/start-error.ts';
+
+/** Fields whose values are secrets wherever they turn up. */
+const REDACTED = [
+  'apiKey',
+  'secret',
+  'authorization',
+  'claimId',
+  '*.apiKey',
+  '*.secret',
+  '*.authorization',
+  '*.claimId',
+];
+
+/** The sum of the parts' own bounds stays below this; beyond it the process ends all the same. */
+const STOP_MS = 9_500;
+
+export function createLog(level: Config['logLevel']): Logger {
+  return pino({ level, redact: REDACTED, base: null, timestamp: pino.stdTimeFunctions.isoTime });
+}
+
+/**
+ * Runs until SIGINT or SIGTERM, then stops in order within 10 s (exit 0). A second signal ends at once (130). What
+ * cannot start, or ends by itself, is said in one line (exit 1).
+ */
+export async function runUntilSignal(parts: Parts): Promise<void> {
+  let log: Logger | null = null;
+  try {
+    const config = loadConfig({ env: process.env, cwd: process.cwd() });
+    log = createLog(config.logLevel);
+    const running = await startHoldfast({ config, parts, log });
+    const told = log;
+    const signal = await Promise.race([nextSignal(), running.failed]);
+    told.info({ signal }, 'stopping');
+    void nextSignal().then(() => process.exit(130));
+    await stopWithin(running.stop, told);
+    told.info('stopped');
+    process.exit(0);
+  } catch (error) {
+    if (error instanceof ConfigError || error instanceof HoldfastStartError) {
+      process.stderr.write(`${error.message}\n`);
+    } else if (log === null) throw error;
+    else log.fatal({ err: error }, 'Holdfast ended');
+    process.exit(1);
+  }
+}
+
+async function nextSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal));
+  });
+}
+
+async function stopWithin(stop: () => Promise<void>, log: Logger): Promise<void> {
+  const late = setTimeout(() => {
+    log.error('did not stop in time');
+    process.exit(1);
+  }, STOP_MS);
+  await stop();
+  clearTimeout(late);
+}
