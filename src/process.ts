@@ -41,15 +41,24 @@ export async function runUntilSignal(parts: Parts): Promise<void> {
     told.info('stopped');
     process.exit(0);
   } catch (error) {
-    if (error instanceof ConfigError || error instanceof HoldfastStartError) {
-      process.stderr.write(`${error.message}\n`);
-    } else if (log === null) throw error;
+    if (log === null || isStartError(error)) reportStartError(error);
     else log.fatal({ err: error }, 'Holdfast ended');
     process.exit(1);
   }
 }
 
-async function nextSignal(): Promise<string> {
+function isStartError(error: unknown): error is Error {
+  return error instanceof ConfigError || error instanceof HoldfastStartError;
+}
+
+/** Says on stderr why it did not start: the message alone where it was written for people, else the stack. */
+export function reportStartError(error: unknown): void {
+  const text = isStartError(error) ? error.message : error instanceof Error ? error.stack : String(error);
+  process.stderr.write(`${text}\n`);
+}
+
+/** Resolves with the first signal that asks to stop. */
+export async function nextSignal(): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal));
   });

@@ -15,7 +15,7 @@ export interface WorkersOptions {
   /** Publishes in flight in this process. */
   publishConcurrency: number;
   /** A bundle that was made before, so that tests bundle once. */
-  workflowBundle?: { code: string };
+  workflowBundle?: WorkerOptions['workflowBundle'];
 }
 
 export interface Workers {
@@ -43,7 +43,9 @@ const SHUTDOWN = { shutdownGraceTime: '3s', shutdownForceTime: '5s' } as const;
 export function installRuntime(log: BaseLogger): void {
   const write = new DefaultLogger('INFO', ({ level, message, meta }) => {
     const fields = { component: 'temporal', ...meta };
-    if (level === 'ERROR') log.error(fields, message);
+    // The activity tells of its own failures, in our words and without task tokens.
+    if (message === 'Activity failed') log.debug(fields, message);
+    else if (level === 'ERROR') log.error(fields, message);
     else if (level === 'WARN') log.warn(fields, message);
     else log.debug(fields, message);
   });

@@ -1,12 +1,14 @@
-import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Connection } from '@temporalio/client';
+import { bundleWorkflowCode } from '@temporalio/worker';
 import type { TestProject } from 'vitest/node';
 import { dataDirState } from '../../src/temporal/data-dir.ts';
 import { DATABASE_FILE, startEmbeddedTemporal, stopOrphans } from '../../src/temporal/embedded.ts';
 import { ensureSearchAttributes } from '../../src/temporal/search-attributes.ts';
 import { findTestServer, type Log } from '../../src/temporal/server-binary.ts';
+import { workflowsPath } from '../../src/temporal/worker.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -16,6 +18,8 @@ declare module 'vitest' {
     temporalUiUrl: string;
     /** The path of the time-skipping test server; see `time-skipping.ts`. */
     testServerPath: string;
+    /** The workflows' code, bundled once for all workers of the suite. */
+    workflowBundlePath: string;
   }
 }
 
@@ -69,6 +73,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
     throw error;
   }
 
+  const { code } = await bundleWorkflowCode({ workflowsPath: workflowsPath() });
+  const bundlePath = path.join(dataDir, 'workflows.js');
+  await writeFile(bundlePath, code);
+
+  project.provide('workflowBundlePath', bundlePath);
   project.provide('temporalAddress', temporal.address);
   project.provide('temporalUiUrl', temporal.uiUrl);
   project.provide('testServerPath', testServer.path);
