@@ -52,7 +52,7 @@ interface Row {
   canceled: boolean;
 }
 
-const isTerminal = process.stdout.isTTY === true;
+const isTerminal = process.stdout.isTTY;
 const say = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };

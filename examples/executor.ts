@@ -69,7 +69,7 @@ export async function startExecutor({
       // Refused, not dropped: Holdfast repeats it.
       if (running.size >= RUNS_MAX) return response.writeHead(503, { 'Retry-After': '1' }).end();
       const stop = new AbortController();
-      const run = handle(event, dispatcher, stop.signal)
+      const handled = handle(event, dispatcher, stop.signal)
         .catch((error: unknown): Outcome => {
           log(`executor: ${event.data.taskId}: ${String(error)}`);
           return 'failed';
@@ -77,9 +77,9 @@ export async function startExecutor({
         .then((outcome) => {
           outcomes.push({ taskId: event.data.taskId, outcome });
           log(`executor: ${event.data.taskId}: ${outcome}`);
-          running.delete(run);
+          running.delete(handled);
         });
-      running.set(run, stop);
+      running.set(handled, stop);
       // This says that the event was received. What proves it is the claim.
       return response.writeHead(202).end();
     })();

@@ -37,7 +37,7 @@ export async function runUntilSignal(parts: Parts): Promise<void> {
     const signal = await Promise.race([nextSignal(), running.failed]);
     told.info({ signal }, 'stopping');
     void nextSignal().then(() => process.exit(130));
-    await stopWithin(running.stop, told);
+    await stopWithin(() => running.stop(), told);
     told.info('stopped');
     process.exit(0);
   } catch (error) {

@@ -163,7 +163,7 @@ function startErrorOfListen(error: unknown, port: number): unknown {
     return new HoldfastStartError('port-in-use', `Port ${port} (the API) is taken. Stop that program, or set PORT.`);
   }
   if (code === 'EACCES' || code === 'EADDRNOTAVAIL') {
-    return new HoldfastStartError('port-not-allowed', `Port ${port} (the API) cannot be opened: ${String(code)}`);
+    return new HoldfastStartError('port-not-allowed', `Port ${port} (the API) cannot be opened: ${code}`);
   }
   return error;
 }

@@ -18,8 +18,3 @@ export function epochMsOf(instant: Instant): number {
 export function addSeconds(instant: Instant, seconds: number): Instant {
   return instantOf(epochMsOf(instant) + seconds * 1000);
 }
-
-/** Milliseconds from one instant to another; negative when the second is earlier. */
-export function msBetween(from: Instant, to: Instant): number {
-  return epochMsOf(to) - epochMsOf(from);
-}

@@ -1,7 +1,7 @@
 /** Who is calling. The customer comes from the credential only, never from a path or a body. */
 import type { RequestHandler, Response } from 'express';
 
-export const SCOPES = ['schedule', 'execute', 'operate'] as const;
+const SCOPES = ['schedule', 'execute', 'operate'] as const;
 export type Scope = (typeof SCOPES)[number];
 
 export interface Caller {

@@ -186,9 +186,16 @@ function pairsOf(attributes: StartRequest['attributes']): SearchAttributePair[] 
   );
 }
 
-/** Statuses of a rejected query that mean the workflow has ended; see Temporal's WorkflowExecutionStatus. */
-const CLOSED_STATUSES = new Set([2, 3, 4, 5, 7]);
-const CONTINUED_AS_NEW = 6;
+const { WorkflowExecutionStatus } = proto.temporal.api.enums.v1;
+
+/** Statuses of a rejected query that mean the workflow has ended. */
+const CLOSED_STATUSES: ReadonlySet<temporal.api.enums.v1.WorkflowExecutionStatus> = new Set([
+  WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+  WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_FAILED,
+  WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_CANCELED,
+  WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_TERMINATED,
+  WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_TIMED_OUT,
+]);
 
 function gatewayErrorOf(what: string, error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
@@ -199,7 +206,8 @@ function faultOf(error: unknown): GatewayFault {
   if (error instanceof WorkflowExecutionAlreadyStartedError) return 'exists';
   if (error instanceof QueryRejectedError) {
     if (CLOSED_STATUSES.has(error.status)) return 'closed';
-    return error.status === CONTINUED_AS_NEW ? 'moved-on' : 'unavailable';
+    const movedOn = error.status === WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW;
+    return movedOn ? 'moved-on' : 'unavailable';
   }
   if (error instanceof QueryNotRegisteredError) return 'unsupported';
   // A namespace that is missing looks like a missing workflow to gRPC: it is an outage, not an answer.

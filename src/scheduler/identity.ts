@@ -1,6 +1,6 @@
 /** Names of things in Temporal, all of them derived, so that every process derives the same. */
 import { createHash, randomUUID } from 'node:crypto';
-import stringify from 'safe-stable-stringify';
+import { stringify } from 'safe-stable-stringify';
 
 /** `task:{customer}:{task}`: neither id holds a colon, so the joined id is unambiguous. */
 export function workflowIdOf(customerId: string, taskId: string): string {

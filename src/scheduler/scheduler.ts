@@ -1,20 +1,11 @@
 /** The Task scheduler as its callers see it: the specification's operations, answered from durable state alone. */
 import type { BaseLogger } from 'pino';
+import type { CancelBody, ClaimBody, MessageBody, ResultBody, ScheduleBody } from '../contracts/api.ts';
 import type { Command, MessageCommand, RefusalCode, Verdict } from '../contracts/commands.ts';
 import { HoldfastError } from '../contracts/errors.ts';
 import { addSeconds, type Instant } from '../contracts/instant.ts';
-import type { Json } from '../contracts/json.ts';
 import { LIMITS } from '../contracts/limits.ts';
-import type {
-  DeliveryState,
-  Effect,
-  Lineage,
-  Source,
-  TaskRecord,
-  TaskSpec,
-  TaskStatus,
-  TaskView,
-} from '../contracts/task.ts';
+import type { DeliveryState, Lineage, Source, TaskRecord, TaskSpec, TaskStatus, TaskView } from '../contracts/task.ts';
 import type { SearchAttributeName } from '../contracts/search-attributes.ts';
 import {
   QUERIES,
@@ -34,32 +25,6 @@ import { GatewayError, isFault, type Gateway } from './gateway.ts';
 import { fingerprintOf, freshMessageId, taskIdOfKey, workflowIdOf } from './identity.ts';
 import type { ServerClock } from './server-clock.ts';
 import { StopChecker, type StopCheck } from './stop-check.ts';
-
-/** What is asked for when a Task is scheduled, already checked against the contracts. */
-export interface ScheduleRequest {
-  taskId?: string | undefined;
-  type: string;
-  input?: Json | undefined;
-  releaseAt?: Instant | undefined;
-  delaySeconds?: number | undefined;
-  parentTaskId?: string | undefined;
-  continuesTaskId?: string | undefined;
-  queue?: string | undefined;
-  priority?: number | undefined;
-  runTimeoutSeconds?: number | undefined;
-  source?: Source | undefined;
-  labels?: Record<string, string> | undefined;
-}
-
-export interface ResultRequest {
-  success: boolean;
-  summary?: string | undefined;
-  output?: Json | undefined;
-  effects?: Effect[] | undefined;
-  error?: Json | undefined;
-  claimId?: string | undefined;
-  ifMailboxSeq?: number | undefined;
-}
 
 /** Which Task, and under which key the command is known. */
 export interface CommandTarget {
@@ -135,7 +100,7 @@ export class Scheduler {
    */
   async schedule(
     customerId: string,
-    request: ScheduleRequest,
+    request: ScheduleBody,
     key: string,
   ): Promise<{ task: TaskView | DescribedTask; replayed: boolean }> {
     const taskId = request.taskId ?? taskIdOfKey(customerId, key);
@@ -176,10 +141,7 @@ export class Scheduler {
   }
 
   /** Asks for ownership of the run with a delivery's token. The claim id of an accepted claim is its key. */
-  async claim(
-    target: CommandTarget,
-    request: { deliveryEventId: string; executorId?: string | undefined },
-  ): Promise<TaskView> {
+  async claim(target: CommandTarget, request: ClaimBody): Promise<TaskView> {
     const { task } = await this.#command(target, request, (base) => ({
       kind: 'claim',
       ...base,
@@ -193,7 +155,7 @@ export class Scheduler {
   /** Appends a message to the Task's mailbox. */
   async sendMessage(
     target: CommandTarget,
-    request: { body: Json },
+    request: MessageBody,
   ): Promise<{ messageId: string; seq: number; replayed: boolean }> {
     const messageId = freshMessageId();
     const { verdict } = await this.#command(target, request, (base): MessageCommand => ({
@@ -218,16 +180,16 @@ export class Scheduler {
   }
 
   /** Ends a Task that should no longer go on. A Task that was canceled already answers as one that is. */
-  async cancel(target: CommandTarget, request: { reason?: string | undefined }): Promise<TaskView> {
+  async cancel(target: CommandTarget, request: CancelBody): Promise<TaskView> {
     const reason = request.reason ?? null;
     const { task } = await this.#command(target, request, (base) => ({ kind: 'cancel', ...base, reason }), {
-      toleratedRefusal: (code, task) => code === 'task-terminal' && task.status === 'canceled',
+      toleratedRefusal: (code, current) => code === 'task-terminal' && current.status === 'canceled',
     });
     return task;
   }
 
   /** Records what an executor reports. Accepted means recorded, not that it is right. */
-  async recordResult(target: CommandTarget, request: ResultRequest): Promise<TaskView> {
+  async recordResult(target: CommandTarget, request: ResultBody): Promise<TaskView> {
     const { success, summary, output, effects, error, claimId, ifMailboxSeq } = request;
     const { task } = await this.#command(target, request, (base) => ({
       kind: 'result',
@@ -326,7 +288,7 @@ export class Scheduler {
     return { active: true, ancestors: spec.lineage.ancestors };
   }
 
-  #newRecord(customerId: string, taskId: string, request: ScheduleRequest, lineage: Lineage): TaskRecord {
+  #newRecord(customerId: string, taskId: string, request: ScheduleBody, lineage: Lineage): TaskRecord {
     const createdAt = this.#options.clock.now();
     const releaseAt = request.releaseAt ?? addSeconds(createdAt, request.delaySeconds ?? 0);
     const runTimeoutSeconds = request.runTimeoutSeconds ?? this.#options.runTimeoutSeconds;
@@ -406,6 +368,7 @@ export class Scheduler {
       const { status, searchAttributes: found } = await this.#gateway.describe(workflowId, TIMEOUT_MS.read);
       if (status.name !== 'RUNNING' && status.name !== 'PAUSED') return viewOf(await this.#closedRecord(workflowId));
       const text = (name: SearchAttributeName): string => String(found[name]?.[0] ?? '');
+      const moment = (name: SearchAttributeName): Instant => new Date(found[name]?.[0] as Date).toISOString();
       return {
         asOf: 'described',
         taskId,
@@ -414,8 +377,8 @@ export class Scheduler {
         queue: text('TaskQueueName'),
         status: text('TaskStatus') as TaskStatus,
         lineage: { rootTaskId: text('TaskRoot'), parentTaskId: text('TaskParent') || null },
-        createdAt: (found['TaskCreatedAt']?.[0] as Date).toISOString(),
-        releaseAt: (found['TaskReleaseAt']?.[0] as Date).toISOString(),
+        createdAt: moment('TaskCreatedAt'),
+        releaseAt: moment('TaskReleaseAt'),
         delivery: { state: text('TaskDelivery') as DeliveryState },
       };
     } catch (error) {

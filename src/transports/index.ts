@@ -14,7 +14,9 @@ export interface Transports {
 /** One transport for each route. Its library is loaded, and anything opened, by the first publish. */
 export function createTransports(config: { readonly routes: Readonly<Record<string, RouteConfig>> }): Transports {
   const transports = new Map(
-    Object.entries(config.routes).map(([queue, route]) => [queue, lazy(() => load(route))] as const),
+    Object.entries(config.routes).map(
+      ([queue, route]) => [queue, lazy(() => LOADERS[route.transport](route))] as const,
+    ),
   );
   return {
     for: (queue) => transports.get(queue) ?? transports.get(DEFAULT_QUEUE) ?? null,
@@ -24,16 +26,13 @@ export function createTransports(config: { readonly routes: Readonly<Record<stri
   };
 }
 
-/** The list of transports; a new one joins here, behind an import of its own. */
-async function load(route: RouteConfig): Promise<ReadyTransport> {
-  switch (route.transport) {
-    case 'webhook': {
-      const { webhookTransport } = await import('./webhook.ts');
-      const { url, secret, allowPrivate } = route;
-      return webhookTransport({ url, secret: secret?.reveal() ?? null, allowPrivate });
-    }
-  }
-}
+/** Every transport there is, each behind an import of its own. */
+const LOADERS = {
+  webhook: async ({ url, secret, allowPrivate }) => {
+    const { webhookTransport } = await import('./webhook.ts');
+    return webhookTransport({ url, secret: secret?.reveal() ?? null, allowPrivate });
+  },
+} as const satisfies Record<RouteConfig['transport'], (route: RouteConfig) => Promise<ReadyTransport>>;
 
 function lazy(make: () => Promise<ReadyTransport>): ReadyTransport {
   let made: Promise<ReadyTransport> | null = null;
