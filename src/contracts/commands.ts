@@ -1,6 +1,6 @@
 import type { Instant } from './instant.ts';
 import type { Json } from './json.ts';
-import type { Effect } from './task.ts';
+import type { ReportedEffect } from './reported-effect.ts';
 
 /**
  * One idiom: a command is a signal, a verdict is a query. Each kind is the name of a signal, so that a history and the
@@ -44,7 +44,7 @@ export interface ResultCommand extends CommandBase {
   success: boolean;
   summary: string | null;
   output: Json;
-  effects: Effect[];
+  effects: ReportedEffect[];
   error: Json;
   /** Fences the result: only this accepted claim may end the run. Null: no fence. */
   claimId: string | null;

@@ -1,4 +1,5 @@
 import type { Verdict } from './commands.ts';
+import type { ReportedEffect } from './reported-effect.ts';
 import type { Instant } from './instant.ts';
 import type { Json } from './json.ts';
 
@@ -101,19 +102,12 @@ export interface Claim {
   command: CommandRef;
 }
 
-/** A durable effect that an executor reports (a commit, a pull request, a document): reported, not verified. */
-export interface Effect {
-  kind: string;
-  ref: string;
-  note?: string | undefined;
-}
-
 /** What an executor reported. Accepted means recorded, not that it is right. */
 export interface TaskResult {
   success: boolean;
   summary: string | null;
   output: Json;
-  effects: Effect[];
+  effects: ReportedEffect[];
   error: Json;
 }
 

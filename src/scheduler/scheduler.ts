@@ -26,6 +26,8 @@ import { fingerprintOf, freshMessageId, taskIdOfKey, workflowIdOf } from './iden
 import type { ServerClock } from './server-clock.ts';
 import { StopChecker, type StopCheck } from './stop-check.ts';
 
+export type ScheduleRequest = ScheduleBody;
+
 /** Which Task, and under which key the command is known. */
 export interface CommandTarget {
   customerId: string;

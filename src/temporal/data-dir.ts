@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { processIdentity } from './processes.ts';
+import { isSameProcess, processIdentity, UNTOLD } from './processes.ts';
 import { HoldfastStartError } from './start-error.ts';
 
 /**
@@ -12,6 +12,7 @@ import { HoldfastStartError } from './start-error.ts';
  * D2: a file counts only while the process that it names lives, by pid and start time; so neither SIGKILL nor a pid
  *     that was given to another process leaves the folder locked.
  * There is no takeover, hence no race for one: the file of a dead process is just removed.
+ * It sees the processes of this machine (of this container) only; see docs/embedded.md.
  */
 const LOCK_NAME = /^holdfast-.*\.lock$/;
 const CLAIM_ATTEMPTS = 4;
@@ -25,23 +26,15 @@ export interface DataDir {
 
 /** Makes the folder where needed, and takes it. Throws `data-dir-unwritable` or `data-dir-in-use`. */
 export async function takeDataDir(dataDir: string): Promise<DataDir> {
-  const identity = (await processIdentity(process.pid)) ?? 'unknown';
   const dir = await writing(dataDir, async () => {
     await mkdir(dataDir, { recursive: true, mode: 0o700 }); // Task input is in there
     return realpath(dataDir);
   });
-  const name = `holdfast-${process.pid}-${randomUUID()}`;
-  const mine = path.join(dir, `${name}.lock`);
+  const mine = path.join(dir, `holdfast-${process.pid}-${randomUUID()}.lock`);
 
   for (let attempt = 1; ; attempt += 1) {
-    await writing(dataDir, async () => {
-      // Written aside and renamed, so that nobody reads half a file.
-      await writeFile(path.join(dir, `${name}.new`), JSON.stringify({ pid: process.pid, identity }));
-      await rename(path.join(dir, `${name}.new`), mine);
-    });
-    const holder = await liveHolder(dir, mine);
+    const holder = await writing(dataDir, () => claim(dir, mine));
     if (holder === undefined) return { path: dir, release: () => rm(mine, { force: true }) };
-    await rm(mine, { force: true });
     if (attempt === CLAIM_ATTEMPTS) {
       throw new HoldfastStartError(
         'data-dir-in-use',
@@ -54,34 +47,44 @@ export async function takeDataDir(dataDir: string): Promise<DataDir> {
   }
 }
 
-/** What a tool that clears up must know: `abandoned` was held by a process that is dead now. */
-export async function dataDirState(dir: string): Promise<'free' | 'held' | 'abandoned'> {
-  const wasTaken = (await readdir(dir)).some((name) => LOCK_NAME.test(name));
-  if (!wasTaken) return 'free';
-  return (await liveHolder(dir, '')) === undefined ? 'abandoned' : 'held';
+/** Resolves to the process that is in the way, if any; then, as on an error, nothing of the attempt stays. */
+async function claim(dir: string, mine: string): Promise<number | undefined> {
+  const identity = (await processIdentity(process.pid)) ?? UNTOLD;
+  let claimed = false;
+  try {
+    // Written aside and renamed, so that nobody reads half a file.
+    await writeFile(`${mine}.new`, `${process.pid} ${identity}`);
+    await rename(`${mine}.new`, mine);
+    const { holder, dead } = await look(dir, mine);
+    claimed = holder === undefined;
+    if (claimed) await Promise.all(dead.map((file) => rm(file, { force: true })));
+    return holder;
+  } finally {
+    if (!claimed) await Promise.all([mine, `${mine}.new`].map((file) => rm(file, { force: true })));
+  }
 }
 
-async function liveHolder(dir: string, mine: string): Promise<number | undefined> {
+/** What a tool that clears up must know: `abandoned` was held by a process that is dead now. Changes nothing. */
+export async function dataDirState(dir: string): Promise<'free' | 'held' | 'abandoned'> {
+  const { holder, dead } = await look(dir);
+  if (holder !== undefined) return 'held';
+  return dead.length > 0 ? 'abandoned' : 'free';
+}
+
+async function look(dir: string, mine?: string): Promise<{ holder?: number; dead: readonly string[] }> {
+  const dead: string[] = [];
   for (const name of await readdir(dir)) {
     const file = path.join(dir, name);
     if (!LOCK_NAME.test(name) || file === mine) continue;
-    const owner = await readOwner(file);
-    if (owner === undefined) continue;
-    if ((await processIdentity(owner.pid)) === owner.identity) return owner.pid;
-    await rm(file, { force: true });
+    const text = await readFile(file, 'utf8').catch(() => undefined);
+    if (text === undefined) continue; // given free meanwhile
+    const [, pid, identity] = /^(\d+) (.+)$/.exec(text) ?? [];
+    // One without content is what a power failure leaves behind.
+    const lives = pid !== undefined && identity !== undefined && (await isSameProcess(Number(pid), identity));
+    if (lives) return { holder: Number(pid), dead: [] };
+    dead.push(file);
   }
-  return undefined;
-}
-
-async function readOwner(file: string): Promise<{ pid: number; identity: string } | undefined> {
-  try {
-    const owner: unknown = JSON.parse(await readFile(file, 'utf8'));
-    if (typeof owner !== 'object' || owner === null || !('pid' in owner) || !('identity' in owner)) return undefined;
-    const { pid, identity } = owner;
-    return typeof pid === 'number' && typeof identity === 'string' ? { pid, identity } : undefined;
-  } catch {
-    return undefined; // given free meanwhile, or no file of ours
-  }
+  return { dead };
 }
 
 async function writing<T>(dataDir: string, write: () => Promise<T>): Promise<T> {

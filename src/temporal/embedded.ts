@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { copyFile, open, rename, stat, truncate, type FileHandle } from 'node:fs/promises';
+import { open, writeFile, type FileHandle } from 'node:fs/promises';
 import { createServer, Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,6 +12,8 @@ import { HoldfastStartError } from './start-error.ts';
 
 const HOST = '127.0.0.1';
 const NAMESPACE = 'default'; // the development server makes it itself
+/** For connections to the embedded server: gRPC would send even loopback calls to the proxy that the environment names. */
+export const LOOPBACK_CHANNEL_ARGS = { 'grpc.enable_http_proxy': 0 } as const;
 /** The database's name in the data folder. */
 export const DATABASE_FILE = 'temporal.db';
 const LOG_FILE = 'temporal.log';
@@ -49,7 +51,7 @@ export interface EmbeddedTemporalOptions {
 }
 
 /** How the server ended. */
-export interface ServerExit {
+interface ServerExit {
   /** Whether `close` ended it. If not, nothing works any more, and the lines say what the server had to tell. */
   readonly expected: boolean;
   readonly code: number | null;
@@ -226,10 +228,14 @@ export async function stopOrphans(database: string, log: Log): Promise<void> {
 }
 
 function namesDatabase(found: ListedProcess, database: string): boolean {
-  const flag = found.args.indexOf('--db-filename');
-  if (flag === -1) return false;
-  // Where the arguments come split at blanks, the path may have been split too.
-  return found.args[flag + 1] === database || found.commandLine.includes(`--db-filename ${database} --`);
+  // As Holdfast writes it, also where the arguments come split at blanks; then as a person may write it.
+  return (
+    found.commandLine.includes(`--db-filename ${database} --`) ||
+    found.args.some((arg, index) => {
+      const [flag, value = found.args[index + 1]] = arg.split('=', 2);
+      return (flag === '--db-filename' || flag === '-f') && value === database;
+    })
+  );
 }
 
 function isOrphan(found: ListedProcess): boolean {
@@ -253,7 +259,7 @@ async function spawnServer(
 ): Promise<Server> {
   const { dataDir, port, uiPort, log } = options;
   const logPath = path.join(dataDir, LOG_FILE);
-  await rename(logPath, `${logPath}.1`).catch(() => undefined); // there is none at the first start
+  await rotateLog(logPath);
   const logFile = await open(logPath, 'a');
   let child: ChildProcess;
   try {
@@ -273,7 +279,7 @@ async function spawnServer(
   }
   const pid = child.pid ?? 0;
 
-  let closing = false;
+  let phase: 'starting' | 'up' | 'closing' = 'starting';
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.once('exit', (code, signal) => {
       resolve({ code, signal });
@@ -285,7 +291,7 @@ async function spawnServer(
   };
   process.once('exit', onProcessExit);
   const capTimer = setInterval(() => {
-    capLog(logPath).catch((error: unknown) => {
+    rotateLog(logPath, { overBytes: LOG_BYTES_MAX }).catch((error: unknown) => {
       log.warn({ err: error }, "the Temporal server's log could not be capped");
     });
   }, LOG_CHECK_MS).unref();
@@ -294,27 +300,28 @@ async function spawnServer(
     clearInterval(capTimer);
     process.off('exit', onProcessExit);
     const lastLogLines = await readTail(logPath);
-    if (!closing) log.error({ code, signal, lastLogLines }, 'the Temporal server ended by itself');
-    return { expected: closing, code, signal, lastLogLines };
+    // While it starts, the error that is thrown says it.
+    if (phase === 'up') log.error({ code, signal, lastLogLines }, 'the Temporal server ended by itself');
+    return { expected: phase === 'closing', code, signal, lastLogLines };
   });
 
   let stopped: Promise<void> | undefined;
   return {
     pid,
     exited,
-    ready: (timeoutMs) => {
-      const context = { timeoutMs, logPath, exited, address: `${HOST}:${port}`, uiPort };
-      return untilReady(context);
+    ready: async (timeoutMs) => {
+      const retentionMs = await untilReady({ timeoutMs, logPath, exited, port, uiPort });
+      phase = 'up';
+      return retentionMs;
     },
     stop: () => {
       stopped ??= (async () => {
-        closing = true;
+        phase = 'closing';
         child.kill('SIGTERM');
-        const timely = await within(exited, options.closeTimeoutMs ?? 10_000);
-        if (timely !== undefined) return;
+        if (await endsWithin(exited, options.closeTimeoutMs ?? 10_000)) return;
         log.warn({ pid }, 'the Temporal server did not end on SIGTERM: killed');
         child.kill('SIGKILL');
-        await within(exited, 5_000);
+        if (!(await endsWithin(exited, 5_000))) log.error({ pid }, 'the Temporal server did not end on SIGKILL');
       })();
       return stopped;
     },
@@ -348,7 +355,7 @@ function serverEnvironment(): NodeJS.ProcessEnv {
 function spawned(child: ChildProcess, binary: string): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once('spawn', resolve);
-    child.once('error', (error) => {
+    child.on('error', (error) => {
       reject(new ServerExitedError(`The Temporal server ${binary} could not be run: ${error.message}`));
     });
   });
@@ -358,48 +365,50 @@ interface ReadyContext {
   readonly timeoutMs: number;
   readonly logPath: string;
   readonly exited: Promise<ServerExit>;
-  readonly address: string;
+  readonly port: number;
   readonly uiPort: number;
 }
 
-async function untilReady(context: ReadyContext): Promise<number> {
-  const { timeoutMs, exited, address, uiPort } = context;
+async function untilReady({ timeoutMs, logPath, exited, port, uiPort }: ReadyContext): Promise<number> {
   const until = performance.now() + timeoutMs;
-  let lastError: unknown = 'nothing was asked yet';
-  while (performance.now() < until) {
-    const attempt = askServer(address, uiPort).then(
+  const exit = exited.then((ended) => ({ kind: 'exited' as const, ended }));
+  for (;;) {
+    const leftMs = Math.max(1, until - performance.now());
+    const attempt = askServer(port, uiPort, leftMs).then(
       (retentionMs) => ({ kind: 'ready' as const, retentionMs }),
       (error: unknown) => ({ kind: 'not-yet' as const, error }),
     );
-    const outcome = await Promise.race([attempt, exited.then((exit) => ({ kind: 'exited' as const, exit }))]);
-    switch (outcome.kind) {
-      case 'ready':
-        return outcome.retentionMs;
-      case 'exited': {
-        const { code, signal, lastLogLines } = outcome.exit;
-        throw new ServerExitedError(
-          `The Temporal server ended while it started (${signal ?? `code ${code}`}). Its log ends:\n${lastLogLines}`,
-        );
-      }
-      case 'not-yet':
-        lastError = outcome.error;
-        await delay(100);
+    const outcome = await Promise.race([attempt, exit]);
+    if (outcome.kind === 'ready') return outcome.retentionMs;
+    if (outcome.kind === 'exited') {
+      const { code, signal, lastLogLines } = outcome.ended;
+      throw new ServerExitedError(
+        `The Temporal server ended while it started (${signal ?? `code ${code}`}). Its log ends:\n${lastLogLines}`,
+      );
     }
+    if (performance.now() >= until) {
+      const reason = outcome.error instanceof Error ? outcome.error.message : String(outcome.error);
+      throw new HoldfastStartError(
+        'server-start-timeout',
+        `The Temporal server on port ${port} did not answer within ${timeoutMs} ms: ${reason}. ` +
+          `Its log ends:\n${await readTail(logPath)}`,
+        { cause: outcome.error },
+      );
+    }
+    await delay(100);
   }
-  throw new HoldfastStartError(
-    'server-start-timeout',
-    `The Temporal server at ${address} did not answer within ${timeoutMs} ms: ` +
-      `${lastError instanceof Error ? lastError.message : String(lastError)}. ` +
-      `Its log ends:\n${await readTail(context.logPath)}`,
-  );
 }
 
 /** One try at everything that a running server must answer. Sets the retention, and reads it back. */
-async function askServer(address: string, uiPort: number): Promise<number> {
-  await Promise.all([canConnect(Number(address.slice(HOST.length + 1))), canConnect(uiPort)]);
-  const connection = await Connection.connect({ address, connectTimeout: 2_000 }); // asks getSystemInfo
+async function askServer(port: number, uiPort: number, boundMs: number): Promise<number> {
+  await Promise.all([canConnect(port), canConnect(uiPort)]);
+  const connection = await Connection.connect({
+    address: `${HOST}:${port}`,
+    channelArgs: LOOPBACK_CHANNEL_ARGS,
+    connectTimeout: Math.min(2_000, boundMs), // it asks getSystemInfo
+  });
   try {
-    return await connection.withDeadline(Date.now() + 10_000, () => ensureRetention(connection));
+    return await connection.withDeadline(Date.now() + Math.min(10_000, boundMs), () => ensureRetention(connection));
   } finally {
     await connection.close();
   }
@@ -441,36 +450,53 @@ function canConnect(port: number): Promise<void> {
   });
 }
 
-async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+async function endsWithin(exited: Promise<unknown>, ms: number): Promise<boolean> {
   const abort = new AbortController();
   try {
-    return await Promise.race([promise, delay(ms, undefined, { signal: abort.signal })]);
+    return await Promise.race([exited.then(() => true), delay(ms, false, { signal: abort.signal })]);
   } finally {
     abort.abort();
   }
 }
 
-// --- The server's log: this file and the one before, each of at most LOG_BYTES_MAX and what one interval adds
+// --- The server's log, and in `.1` what came before: LOG_BYTES_MAX each, the current one plus what one interval adds
 
-/** The server keeps the file open, for appending: so it is copied and emptied, and the server goes on at its start. */
-async function capLog(logPath: string): Promise<void> {
-  const { size } = await stat(logPath);
-  if (size < LOG_BYTES_MAX) return;
-  await copyFile(logPath, `${logPath}.1`);
-  await truncate(logPath);
+/**
+ * Moves the end of the log to `.1` and empties it, where it holds more than `overBytes`. The server has the file open
+ * for appending, so it goes on at the new start; what it writes in the very moment is lost.
+ */
+export async function rotateLog(
+  logPath: string,
+  { overBytes = 0, keptBytes = LOG_BYTES_MAX }: { readonly overBytes?: number; readonly keptBytes?: number } = {},
+): Promise<void> {
+  const file = await open(logPath, 'a+', 0o600);
+  try {
+    if ((await file.stat()).size <= overBytes) return;
+    await writeFile(`${logPath}.1`, await readEnd(file, keptBytes), { mode: 0o600 });
+    await file.truncate();
+  } finally {
+    await file.close();
+  }
 }
 
 async function readTail(logPath: string): Promise<string> {
-  let file: FileHandle | undefined;
   try {
-    file = await open(logPath, 'r');
-    const { size } = await file.stat();
-    const start = Math.max(0, size - LOG_TAIL_BYTES);
-    const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(size - start), position: start });
-    return buffer.subarray(0, bytesRead).toString().trim().split('\n').slice(-LOG_TAIL_LINES).join('\n');
+    const file = await open(logPath, 'r');
+    try {
+      const text = (await readEnd(file, LOG_TAIL_BYTES)).toString();
+      return text.trim().split('\n').slice(-LOG_TAIL_LINES).join('\n');
+    } finally {
+      await file.close();
+    }
   } catch {
     return '(no log)';
-  } finally {
-    await file?.close();
   }
+}
+
+async function readEnd(file: FileHandle, bytesMax: number): Promise<Buffer> {
+  const { size } = await file.stat();
+  const buffer = Buffer.alloc(Math.min(size, bytesMax));
+  if (buffer.length === 0) return buffer;
+  const { bytesRead } = await file.read({ buffer, position: size - buffer.length });
+  return buffer.subarray(0, bytesRead);
 }

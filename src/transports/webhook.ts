@@ -10,7 +10,7 @@ import { lookup as lookUpByName } from 'node:dns/promises';
 import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { Webhook } from 'standardwebhooks';
-import { Pool, type Dispatcher } from 'undici';
+import { errors, Pool, type Dispatcher } from 'undici';
 import type { TaskReadyCloudEvent } from '../contracts/task-ready.ts';
 import { addressKindOf, literalAddressOf } from './address.ts';
 import { withDeadline } from './deadline.ts';
@@ -210,7 +210,7 @@ function publishErrorOf(error: unknown, signal: AbortSignal): PublishError {
     if (reason instanceof PublishError) return reason;
     return new PublishError('aborted', 'the publish was stopped', { cause: reason });
   }
-  const [code, what] = meaningOf(errorCodeOf(error));
+  const [code, what] = meaningOf(error);
   return new PublishError(code, `${what}${codeIn(error)}`, { cause: error });
 }
 
@@ -226,10 +226,11 @@ const NO_CONNECTION: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-function meaningOf(code: string): [PublishErrorCode, string] {
+function meaningOf(error: unknown): [PublishErrorCode, string] {
+  const code = errorCodeOf(error);
   if (NO_CONNECTION.has(code)) return ['connect-failed', 'no connection to the receiver'];
   if (code === 'UND_ERR_HEADERS_TIMEOUT') return ['timed-out', 'the receiver did not answer in time'];
-  if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW') {
+  if (error instanceof errors.HTTPParserError || code === 'UND_ERR_HEADERS_OVERFLOW') {
     return ['bad-answer', 'what the receiver answered is not HTTP'];
   }
   if (/CERT|TLS|SSL|^EPROTO$|^UNABLE_TO_/.test(code)) return ['tls-failed', 'no secure connection to the receiver'];

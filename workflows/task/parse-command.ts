@@ -7,7 +7,7 @@
 import type { Command, CommandKind } from '../../src/contracts/commands.ts';
 import { jsonBytes, type Json } from '../../src/contracts/json.ts';
 import { IDEMPOTENCY_KEY_PATTERN, LIMITS } from '../../src/contracts/limits.ts';
-import type { Effect } from '../../src/contracts/task.ts';
+import type { ReportedEffect } from '../../src/contracts/reported-effect.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -75,7 +75,7 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-function isEffects(value: unknown): value is Effect[] {
+function isEffects(value: unknown): value is ReportedEffect[] {
   return (
     Array.isArray(value) &&
     value.length <= LIMITS.effectsMax &&
