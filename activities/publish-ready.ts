@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { instantOf } from '../src/contracts/instant.ts';
 import { LIMITS } from '../src/contracts/limits.ts';
 import type { PublishOutcome, TaskReady } from '../src/contracts/task-ready.ts';
@@ -86,7 +86,11 @@ export function createPublishReady(deps: PublishReadyDeps): PublishReady {
       // Shutdown is not a cancellation: Temporal must hear of a failure that another worker may repeat.
       if (stopped && context.cancellationDetails?.workerShutdown !== true) throw error;
       const failure = stopped ? SHUTDOWN : failureOf(error);
-      const delayMs = retryDelayMs(policy, attempt, { random, retryAfterSeconds: failure.retryAfterSeconds });
+      // A stop of ours says nothing about the receiver: the delay need not grow by it.
+      const delayMs = retryDelayMs(policy, stopped ? 1 : attempt, {
+        random,
+        retryAfterSeconds: failure.retryAfterSeconds,
+      });
       const { taskId, customerId, queue } = ready;
       const { code, retryable } = failure;
       log.warn({ taskId, customerId, queue, attempt, code, retryable, delayMs }, 'publish attempt failed');
@@ -97,6 +101,8 @@ export function createPublishReady(deps: PublishReadyDeps): PublishReady {
         nonRetryable: !retryable,
         details: [{ attempts: attempt }],
         nextRetryDelay: delayMs,
+        // Temporal's worker would log each with a stack, beside the line above.
+        ...(code === 'internal' ? {} : { category: ApplicationFailureCategory.BENIGN }),
       });
     }
   };

@@ -1,4 +1,3 @@
-export { loadConfig, taskPolicyOf, type Config, type RouteConfig } from './config.ts';
-export type { LogLevel } from './environment.ts';
-export { ConfigError, type ConfigProblem } from './problems.ts';
+export { loadConfig, taskPolicyOf, type Config } from './config.ts';
+export { ConfigError } from './problems.ts';
 export { Secret } from './secret.ts';
