@@ -31,34 +31,38 @@ const text = (lengthMax: number): z.ZodString => z.string().min(1).max(lengthMax
 /** RFC 3339 with a zone: a local time would mean another moment on another machine. */
 const moment = z.iso
   .datetime({ offset: true, error: 'must be an RFC 3339 time with a zone, as 2026-01-31T09:00:00Z' })
-  .transform((value) => instantOf(Date.parse(value)));
+  .transform((value) => instantOf(Date.parse(value)))
+  // An offset can lead out of these years, and instants beyond them no longer compare as strings.
+  .refine((instant) => /^\d{4}-/.test(instant), { error: 'must lie within the years 0000 to 9999' });
+
+/** Without white space: the URL's own check would trim it, and so change what was sent. */
+const webUrl = z
+  .string()
+  .max(2048)
+  .regex(/^\S+$/, { error: 'must not hold white space' })
+  .pipe(z.url({ protocol: /^https?$/ }));
 
 const source = sized(
   z.strictObject({
     kind: text(64),
     ref: text(1024),
-    url: z
-      .url({ protocol: /^https?$/ })
-      .max(2048)
-      .optional(),
+    url: webUrl.optional(),
   }),
   LIMITS.sourceBytesMax,
 );
 
-const labels = z
-  .record(text(LIMITS.labelBytesMax), z.string().max(LIMITS.labelBytesMax))
-  .superRefine((value, context) => {
-    const entries = Object.entries(value);
-    if (entries.length > LIMITS.labelsMax) {
-      const message = `must not be more than ${LIMITS.labelsMax} labels`;
-      context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
-    }
-    for (const [label, content] of entries) {
-      if (jsonBytes(label) + jsonBytes(content) <= LIMITS.labelBytesMax) continue;
-      const message = `must not be larger than ${LIMITS.labelBytesMax} bytes of JSON, its name included`;
-      context.addIssue({ code: 'custom', path: [label], message, params: { reason: TOO_LARGE } });
-    }
-  });
+const labels = z.record(z.string().min(1), z.string()).superRefine((value, context) => {
+  const entries = Object.entries(value);
+  if (entries.length > LIMITS.labelsMax) {
+    const message = `must not be more than ${LIMITS.labelsMax} labels`;
+    context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
+  }
+  for (const [label, content] of entries) {
+    if (jsonBytes(label) + jsonBytes(content) <= LIMITS.labelBytesMax) continue;
+    const message = `must not be larger than ${LIMITS.labelBytesMax} bytes of JSON, its name included`;
+    context.addIssue({ code: 'custom', path: [label], message, params: { reason: TOO_LARGE } });
+  }
+});
 
 export const scheduleBody = z
   .strictObject({
@@ -93,20 +97,29 @@ export const messageBody = z.strictObject({ body: json(LIMITS.messageBytesMax) }
 });
 export type MessageBody = z.output<typeof messageBody>;
 
+export const readMarkBody = z.strictObject({ upTo: z.int().min(0) });
+export type ReadMarkBody = z.output<typeof readMarkBody>;
+
 export const cancelBody = z.strictObject({ reason: sized(z.string(), LIMITS.reasonBytesMax).optional() });
 export type CancelBody = z.output<typeof cancelBody>;
 
 const effect = sized(
-  z.strictObject({ kind: text(LIMITS.effectBytesMax), ref: text(LIMITS.effectBytesMax), note: z.string().optional() }),
+  z.strictObject({ kind: z.string().min(1), ref: z.string().min(1), note: z.string().optional() }),
   LIMITS.effectBytesMax,
 );
+
+const effects = z.array(effect).superRefine((value, context) => {
+  if (value.length <= LIMITS.effectsMax) return;
+  const message = `must not be more than ${LIMITS.effectsMax} effects`;
+  context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
+});
 
 export const resultBody = sized(
   z.strictObject({
     success: z.boolean(),
     summary: z.string().optional(),
     output: json(LIMITS.resultBytesMax).optional(),
-    effects: z.array(effect).max(LIMITS.effectsMax).optional(),
+    effects: effects.optional(),
     error: json(LIMITS.resultBytesMax).optional(),
     claimId: z.string().regex(IDEMPOTENCY_KEY_PATTERN, { error: 'is not of the form of a claim id' }).optional(),
     ifMailboxSeq: z.int().min(0).optional(),

@@ -18,12 +18,14 @@ import {
   WorkflowExecutionAlreadyStartedError,
   type SearchAttributePair,
 } from '@temporalio/common';
+import { executionInfoFromRaw } from '@temporalio/client/lib/helpers.js';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import proto from '@temporalio/proto';
 import type { temporal } from '@temporalio/proto';
 import type { Command } from '../contracts/commands.ts';
 import type { TaskRecord } from '../contracts/task.ts';
 import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contracts/search-attributes.ts';
+import type { ExecutionInfo } from './listing.ts';
 import { TASK_WORKFLOW_TYPE, type TaskMemo, type TaskWorkflowInput } from '../contracts/workflow.ts';
 
 /**
@@ -111,6 +113,27 @@ export class Gateway {
 
   async describe(workflowId: string, timeoutMs: number): Promise<WorkflowExecutionDescription> {
     return this.#bounded('describe', timeoutMs, () => this.#client.workflow.getHandle(workflowId).describe());
+  }
+
+  /** One page of a visibility query. */
+  async list(
+    query: string,
+    page: { pageSize: number; token: Uint8Array | null },
+    timeoutMs: number,
+  ): Promise<{ found: ExecutionInfo[]; nextToken: Uint8Array | null }> {
+    const { namespace, loadedDataConverter } = this.#client.options;
+    return this.#bounded('list', timeoutMs, async () => {
+      const { executions, nextPageToken } = await this.#client.workflowService.listWorkflowExecutions({
+        namespace,
+        query,
+        pageSize: page.pageSize,
+        ...(page.token === null ? {} : { nextPageToken: page.token }),
+      });
+      const found = await Promise.all(
+        executions.map((raw) => executionInfoFromRaw(raw, loadedDataConverter, undefined, namespace)),
+      );
+      return { found, nextToken: nextPageToken.length === 0 ? null : nextPageToken };
+    });
   }
 
   /** Reads how a closed workflow ended. Only to be called for one that is known to be closed. */

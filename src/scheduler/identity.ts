@@ -7,6 +7,11 @@ export function workflowIdOf(customerId: string, taskId: string): string {
   return `task:${customerId}:${taskId}`;
 }
 
+/** The Task's part of `workflowIdOf`. */
+export function taskIdOfWorkflow(workflowId: string): string {
+  return workflowId.slice(workflowId.lastIndexOf(':') + 1);
+}
+
 /** The Task id that an idempotency key stands for: the same key of the same customer is the same Task. */
 export function taskIdOfKey(customerId: string, key: string): string {
   return `t${createHash('sha256').update(`${customerId}\n${key}`).digest('hex').slice(0, 32)}`;

@@ -1,11 +1,11 @@
 /** The Task scheduler as its callers see it: the specification's operations, answered from durable state alone. */
 import type { BaseLogger } from 'pino';
-import type { CancelBody, ClaimBody, MessageBody, ResultBody, ScheduleBody } from '../contracts/api.ts';
+import type { CancelBody, ClaimBody, MessageBody, ReadMarkBody, ResultBody, ScheduleBody } from '../contracts/api.ts';
 import type { Command, MessageCommand, RefusalCode, Verdict } from '../contracts/commands.ts';
 import { HoldfastError } from '../contracts/errors.ts';
-import { addSeconds, type Instant } from '../contracts/instant.ts';
+import { addSeconds } from '../contracts/instant.ts';
 import { LIMITS } from '../contracts/limits.ts';
-import type { DeliveryState, Lineage, Source, TaskRecord, TaskSpec, TaskStatus, TaskView } from '../contracts/task.ts';
+import type { Lineage, Source, TaskRecord, TaskSpec, TaskView } from '../contracts/task.ts';
 import type { SearchAttributeName } from '../contracts/search-attributes.ts';
 import {
   QUERIES,
@@ -22,6 +22,7 @@ import { attributesAtStart } from '../../workflows/task/changing-attributes.ts';
 import { recordOfClosed } from './closed.ts';
 import { CommandDesk, type Decided } from './command-desk.ts';
 import { GatewayError, isFault, type Gateway } from './gateway.ts';
+import { queryOf, summaryOf, type PageTokens, type TaskFilter, type TaskSummary } from './listing.ts';
 import { fingerprintOf, freshMessageId, taskIdOfKey, workflowIdOf } from './identity.ts';
 import type { ServerClock } from './server-clock.ts';
 import { StopChecker, type StopCheck } from './stop-check.ts';
@@ -39,18 +40,7 @@ export interface CommandTarget {
 }
 
 /** What Temporal tells of a live Task while no worker answers: less, but consistent. */
-export interface DescribedTask {
-  asOf: 'described';
-  taskId: string;
-  customerId: string;
-  type: string;
-  queue: string;
-  status: TaskStatus;
-  lineage: { rootTaskId: string; parentTaskId: string | null };
-  createdAt: Instant;
-  releaseAt: Instant;
-  delivery: { state: DeliveryState };
-}
+export type DescribedTask = TaskSummary & { asOf: 'described' };
 
 export interface SchedulerOptions {
   gateway: Gateway;
@@ -60,6 +50,7 @@ export interface SchedulerOptions {
   /** Of a Task that names none. */
   runTimeoutSeconds: number;
   runTimeoutSecondsMax: number;
+  pageTokens: PageTokens;
 }
 
 /** Bounds of one call, in ms. A read of a live Task with no worker takes both of its bounds, and stays under 5 s. */
@@ -69,6 +60,7 @@ const TIMEOUT_MS = {
   verdict: 10_000,
   query: 3_000,
   read: 1_900,
+  list: 4_000,
   stopCheck: 2_000,
 } as const;
 
@@ -177,6 +169,46 @@ export class Scheduler {
       return await this.#gateway.query<MessagesAnswer>(workflowId, QUERIES.messages, [range], TIMEOUT_MS.query);
     } catch (error) {
       if (isFault(error, 'closed')) return readMessages((await this.#closedRecord(workflowId)).mailbox, range);
+      throw holdfastErrorOf(error, 'temporal-unavailable');
+    }
+  }
+
+  /** Frees the messages up to a sequence number. A mark behind the present one changes nothing. */
+  async markRead(target: CommandTarget, request: ReadMarkBody): Promise<TaskView['mailbox']> {
+    const { task } = await this.#command(target, request, (base) => ({
+      kind: 'mark-read',
+      ...base,
+      upTo: request.upTo,
+    }));
+    return task.mailbox;
+  }
+
+  /** An operator's repair: the delivery starts over with the same token. */
+  async redeliver(target: CommandTarget): Promise<TaskView> {
+    const { task } = await this.#command(target, {}, (base) => ({ kind: 'redeliver', ...base }));
+    return task;
+  }
+
+  /**
+   * One page of a customer's Tasks. Eventually consistent: a Task that changes while pages are read may come twice, none
+   * is skipped. A token that is not of this list fails with `invalid-request`.
+   */
+  async list(
+    customerId: string,
+    filter: TaskFilter,
+    page: { pageSize: number; pageToken?: string | undefined },
+  ): Promise<{ tasks: TaskSummary[]; nextPageToken: string | null }> {
+    const { pageTokens } = this.#options;
+    const token = page.pageToken === undefined ? null : pageTokens.open(customerId, filter, page.pageToken);
+    if (token === null && page.pageToken !== undefined) throw invalidField('pageToken', 'is not one of this list');
+    try {
+      const query = queryOf(customerId, filter);
+      const { found, nextToken } = await this.#gateway.list(query, { pageSize: page.pageSize, token }, TIMEOUT_MS.list);
+      // Continue-as-new may show two runs of one Task for a moment.
+      const byId = new Map(found.map((info) => [info.workflowId, summaryOf(customerId, info)]));
+      const nextPageToken = nextToken === null ? null : pageTokens.seal(customerId, filter, nextToken);
+      return { tasks: [...byId.values()], nextPageToken };
+    } catch (error) {
       throw holdfastErrorOf(error, 'temporal-unavailable');
     }
   }
@@ -294,8 +326,10 @@ export class Scheduler {
     const createdAt = this.#options.clock.now();
     const releaseAt = request.releaseAt ?? addSeconds(createdAt, request.delaySeconds ?? 0);
     const runTimeoutSeconds = request.runTimeoutSeconds ?? this.#options.runTimeoutSeconds;
-    if (releaseAt > addSeconds(createdAt, LIMITS.releaseAheadSecondsMax)) throw outOfRange('releaseAt');
-    if (runTimeoutSeconds > this.#options.runTimeoutSecondsMax) throw outOfRange('runTimeoutSeconds');
+    if (releaseAt > addSeconds(createdAt, LIMITS.releaseAheadSecondsMax))
+      throw invalidField('releaseAt', 'is too far ahead');
+    if (runTimeoutSeconds > this.#options.runTimeoutSecondsMax)
+      throw invalidField('runTimeoutSeconds', 'is longer than the configuration permits');
     const spec: TaskSpec = {
       taskId,
       customerId,
@@ -367,22 +401,10 @@ export class Scheduler {
   async #described(customerId: string, taskId: string): Promise<TaskView | DescribedTask> {
     const workflowId = workflowIdOf(customerId, taskId);
     try {
-      const { status, searchAttributes: found } = await this.#gateway.describe(workflowId, TIMEOUT_MS.read);
-      if (status.name !== 'RUNNING' && status.name !== 'PAUSED') return viewOf(await this.#closedRecord(workflowId));
-      const text = (name: SearchAttributeName): string => String(found[name]?.[0] ?? '');
-      const moment = (name: SearchAttributeName): Instant => new Date(found[name]?.[0] as Date).toISOString();
-      return {
-        asOf: 'described',
-        taskId,
-        customerId,
-        type: text('TaskType'),
-        queue: text('TaskQueueName'),
-        status: text('TaskStatus') as TaskStatus,
-        lineage: { rootTaskId: text('TaskRoot'), parentTaskId: text('TaskParent') || null },
-        createdAt: moment('TaskCreatedAt'),
-        releaseAt: moment('TaskReleaseAt'),
-        delivery: { state: text('TaskDelivery') as DeliveryState },
-      };
+      const info = await this.#gateway.describe(workflowId, TIMEOUT_MS.read);
+      const isOpen = info.status.name === 'RUNNING' || info.status.name === 'PAUSED';
+      if (!isOpen) return viewOf(await this.#closedRecord(workflowId));
+      return { asOf: 'described', ...summaryOf(customerId, info) };
     } catch (error) {
       throw holdfastErrorOf(error, 'temporal-unavailable');
     }
@@ -394,9 +416,8 @@ function sourceAttribute(source: Source): string {
   return `${source.kind}:${source.ref}`.slice(0, 255);
 }
 
-function outOfRange(field: string): HoldfastError {
-  const errors = [{ field, message: 'is beyond what is permitted here' }];
-  return new HoldfastError('invalid-request', undefined, { extra: { errors } });
+function invalidField(field: string, message: string): HoldfastError {
+  return new HoldfastError('invalid-request', undefined, { extra: { errors: [{ field, message }] } });
 }
 
 function refusal(code: RefusalCode, task: TaskView): HoldfastError {

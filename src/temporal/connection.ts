@@ -8,6 +8,7 @@ import {
 } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
+import { LOOPBACK_CHANNEL_ARGS } from './embedded.ts';
 
 /** Where Temporal is, and as whom. */
 export interface TemporalTarget {
@@ -37,7 +38,10 @@ export async function connectClient(target: TemporalTarget): Promise<Connection>
     ...(apiKey === undefined ? {} : { apiKey }),
     ...(metadata === undefined ? {} : { metadata }),
     // The default setting of this limit has no effect.
-    channelArgs: { 'grpc.max_receive_message_length': RECEIVE_BYTES_MAX },
+    channelArgs: {
+      'grpc.max_receive_message_length': RECEIVE_BYTES_MAX,
+      ...(address?.startsWith('127.') === true ? LOOPBACK_CHANNEL_ARGS : {}),
+    },
     interceptors: [
       makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ initialIntervalMs: () => 25, factor: 1, maxAttempts: 400 })),
     ],

@@ -15,6 +15,7 @@ import type { TaskPolicy } from '../../src/contracts/workflow.ts';
 import { createApp } from '../../src/facade/app.ts';
 import { Gateway } from '../../src/scheduler/gateway.ts';
 import { workflowIdOf } from '../../src/scheduler/identity.ts';
+import { PageTokens } from '../../src/scheduler/listing.ts';
 import { Scheduler } from '../../src/scheduler/scheduler.ts';
 import { ServerClock } from '../../src/scheduler/server-clock.ts';
 import { clientOf, connectClient } from '../../src/temporal/connection.ts';
@@ -53,13 +54,18 @@ export interface HarnessOptions {
 /** The SDK's runtime is one for the process, and takes its log before the first worker. */
 let runtimeInstalled = false;
 
+/** To be called before anything else of the SDK's worker is made, a time-skipping server among it. */
+export function ensureRuntime(log = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' })): void {
+  if (!runtimeInstalled) installRuntime(log);
+  runtimeInstalled = true;
+}
+
 const UNTIL_MS = 30_000;
 const UNTIL_ROUND_MS = 50;
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
   const log = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' });
-  if (!runtimeInstalled) installRuntime(log);
-  runtimeInstalled = true;
+  ensureRuntime(log);
   const taskQueue = `test-${randomUUID()}`;
   const config = loadConfig({ env: { HOLDFAST_TASK_QUEUE: taskQueue }, cwd: '/' });
   const policy: TaskPolicy = { ...taskPolicyOf(config), ...options.policy };
@@ -77,6 +83,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     policy,
     runTimeoutSeconds,
     runTimeoutSecondsMax: 400 * 24 * 3600,
+    pageTokens: new PageTokens(Buffer.from(taskQueue)),
   });
   const inbox = await startReadyInbox();
   const route = { transport: 'webhook', url: inbox.url, secret: null, allowPrivate: true } as const;
