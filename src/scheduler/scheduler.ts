@@ -26,6 +26,7 @@ import { queryOf, summaryOf, type PageTokens, type TaskFilter, type TaskSummary 
 import { fingerprintOf, freshMessageId, taskIdOfKey, workflowIdOf } from './identity.ts';
 import type { ServerClock } from './server-clock.ts';
 import { StopChecker, type StopCheck } from './stop-check.ts';
+import { Watch } from './watch.ts';
 
 export type ScheduleRequest = ScheduleBody;
 
@@ -38,6 +39,14 @@ export interface CommandTarget {
   /** Whether the key was made for this very call, and so cannot have been used before. */
   keyIsFresh: boolean;
 }
+
+/** How long a read may wait for a change, and what ends the wait before. */
+export interface Wait {
+  waitMs: number;
+  signal: AbortSignal;
+}
+
+const NO_WAIT: Wait = { waitMs: 0, signal: new AbortController().signal };
 
 /** What Temporal tells of a live Task while no worker answers: less, but consistent. */
 export type DescribedTask = TaskSummary & { asOf: 'described' };
@@ -72,6 +81,7 @@ export class Scheduler {
   readonly #gateway: Gateway;
   readonly #desk: CommandDesk;
   readonly #stopChecker: StopChecker;
+  readonly #watch: Watch;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -85,6 +95,7 @@ export class Scheduler {
       verdictTimeoutMs: TIMEOUT_MS.verdict,
     });
     this.#stopChecker = new StopChecker({ gateway, log, timeoutMs: TIMEOUT_MS.stopCheck, cacheMax: 10_000 });
+    this.#watch = new Watch({ gateway, intervalMs: 500, describeTimeoutMs: TIMEOUT_MS.read, waitersMax: 1_000 });
   }
 
   /**
@@ -129,6 +140,22 @@ export class Scheduler {
     return this.#described(customerId, taskId);
   }
 
+  /**
+   * The Task once it differs from the representation that the caller knows, or null when it does not within the wait.
+   * `isKnown` compares.
+   */
+  async getChanged(
+    { customerId, taskId }: { customerId: string; taskId: string },
+    isKnown: (task: TaskView | DescribedTask) => boolean,
+    wait: Wait,
+  ): Promise<TaskView | DescribedTask | null> {
+    for await (const _ of this.#watch.changes(workflowIdOf(customerId, taskId), wait)) {
+      const task = await this.get(customerId, taskId);
+      if (!isKnown(task)) return task;
+    }
+    return null;
+  }
+
   /** Whether an executor should stop. Never fails: a check that cannot be made says to go on, and is recorded. */
   async stopCheck(customerId: string, taskId: string): Promise<StopCheck> {
     return this.#stopChecker.check(customerId, taskId);
@@ -163,14 +190,24 @@ export class Scheduler {
   }
 
   /** Unread messages after a sequence number, in order. */
-  async messages(customerId: string, taskId: string, range: { after: number; limit: number }): Promise<MessagesAnswer> {
+  async messages(
+    customerId: string,
+    taskId: string,
+    { wait = NO_WAIT, ...range }: { after: number; limit: number; wait?: Wait },
+  ): Promise<MessagesAnswer> {
     const workflowId = workflowIdOf(customerId, taskId);
-    try {
-      return await this.#gateway.query<MessagesAnswer>(workflowId, QUERIES.messages, [range], TIMEOUT_MS.query);
-    } catch (error) {
-      if (isFault(error, 'closed')) return readMessages((await this.#closedRecord(workflowId)).mailbox, range);
-      throw holdfastErrorOf(error, 'temporal-unavailable');
+    let answer: MessagesAnswer = { messages: [], lastSeq: 0, readSeq: 0 };
+    for await (const _ of this.#watch.changes(workflowId, wait)) {
+      try {
+        answer = await this.#gateway.query<MessagesAnswer>(workflowId, QUERIES.messages, [range], TIMEOUT_MS.query);
+      } catch (error) {
+        // A Task that has ended gets no more messages: nothing to wait for.
+        if (isFault(error, 'closed')) return readMessages((await this.#closedRecord(workflowId)).mailbox, range);
+        throw holdfastErrorOf(error, 'temporal-unavailable');
+      }
+      if (answer.messages.length > 0) break;
     }
+    return answer;
   }
 
   /** Frees the messages up to a sequence number. A mark behind the present one changes nothing. */

@@ -232,7 +232,7 @@ async function installWheel(pinned: Pinned, dir: string, env: NodeJS.ProcessEnv)
     const name = [command, ...before].join(' ');
     failures.push(result.kind === 'not-found' ? `no ${name}` : `${name} failed: ${lastLines(result.output, 3)}`);
     // The next name may be another pip, that of a newer python; but without network, none gets further.
-    if (/Retrying|Connection|timed out/i.test(result.output)) break;
+    if (/Retrying|Connection|timed out|no end in/i.test(result.output)) break;
   }
   throw new Error(failures.join('; '));
 }

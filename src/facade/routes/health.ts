@@ -8,7 +8,7 @@ const REACH_TIMEOUT_MS = 2_000;
 
 /** `livez`: this process answers. `readyz`: Temporal answers it too; asked anew each time, never remembered. */
 export function healthRouter(scheduler: Scheduler): Router {
-  const router = Router();
+  const router = Router({ caseSensitive: true });
   // Probes that come together share one call.
   let asking: Promise<boolean> | null = null;
   const isReachable = async (): Promise<boolean> => {

@@ -16,7 +16,8 @@ import { jsonOf } from '../json-body.ts';
 import { otherMethods } from '../problem.ts';
 
 export function tasksRouter(scheduler: Scheduler): Router {
-  const router = Router();
+  // As the app is: a path that only the router matched would pass by what the app puts before it.
+  const router = Router({ caseSensitive: true });
 
   router
     .route('/v1/tasks')
