@@ -12,7 +12,6 @@ import {
   condition,
   continueAsNew,
   defineQuery,
-  defineSignal,
   log,
   setCurrentDetails,
   setDefaultSignalHandler,
@@ -21,7 +20,7 @@ import {
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow';
-import { COMMAND_KINDS, type CommandKind, type VerdictQuestion } from '../../src/contracts/commands.ts';
+import type { CommandKind, VerdictQuestion } from '../../src/contracts/commands.ts';
 import { instantOf } from '../../src/contracts/instant.ts';
 import type { TaskRecord, TaskView } from '../../src/contracts/task.ts';
 import {
@@ -37,6 +36,7 @@ import { Publisher } from './delivery.ts';
 import {
   answerVerdict,
   decide,
+  isCommandKind,
   isTerminal,
   nextAlarm,
   reconcile,
@@ -55,6 +55,7 @@ export async function task(input: TaskWorkflowInput): Promise<TaskRecord> {
   let { record } = input;
   let signals = 0;
   let stirred = false;
+  let effect = null as Effect | null;
   let shown = attributesAtStart(record);
 
   const publisher = new Publisher(policy, happened);
@@ -80,11 +81,7 @@ export async function task(input: TaskWorkflowInput): Promise<TaskRecord> {
 
   function become(next: TaskRecord, effects: Effect[]): void {
     record = next;
-    for (const effect of effects) {
-      // What a terminal Task had under way ends with its workflow: cancelling it would cost events and change nothing.
-      if (effect.type === 'publish') publisher.publish(record);
-      else if (!isTerminal(record)) publisher.stop();
-    }
+    effect = effects.at(-1) ?? effect; // a later one replaces what an earlier one asked for
     stirred = true;
   }
 
@@ -100,11 +97,22 @@ export async function task(input: TaskWorkflowInput): Promise<TaskRecord> {
     become(decision.record, decision.effects);
   }
 
-  /** Makes timers and visibility follow the record; once for all that an activation brought. */
+  function refuseUnknown(name: string): void {
+    signals += 1;
+    stirred = true;
+    log.warn('signal refused: unknown name', { name: name.slice(0, 128) });
+  }
+
+  /** Makes the publish, timers and visibility follow the record; once for all that an activation brought. */
   function settle(): void {
     stirred = false;
-    // The run's open timer ends with it; cancelling it would only cost an event.
-    if (!isTerminal(record)) clock.set(nextAlarm(record));
+    // What a terminal Task has under way ends with its run: cancelling it would cost events and change nothing.
+    if (!isTerminal(record)) {
+      if (effect?.type === 'publish') publisher.publish(record);
+      else if (effect?.type === 'stop-publish') publisher.stop();
+      clock.set(nextAlarm(record));
+    }
+    effect = null;
     const showing = changingAttributes(record);
     const pairs = changedPairs(shown, showing);
     if (pairs.length > 0) upsertSearchAttributes(pairs);
@@ -112,14 +120,11 @@ export async function task(input: TaskWorkflowInput): Promise<TaskRecord> {
     setCurrentDetails(detailsOf(record));
   }
 
-  // All handlers are set before the first await: a signal may be in the first workflow task.
-  for (const kind of COMMAND_KINDS) {
-    setHandler(defineSignal<[unknown]>(kind), (payload) => receive(kind, payload));
-  }
-  setDefaultSignalHandler((name) => {
-    signals += 1;
-    stirred = true;
-    log.warn('signal refused: unknown name', { name: name.slice(0, 128) });
+  // All handlers are set before the first await: signals may be in the first workflow task. One handler takes all of
+  // them, since each handler by name would be given its own signals first, and so change the order in which they came.
+  setDefaultSignalHandler((name, payload) => {
+    if (isCommandKind(name)) receive(name, payload);
+    else refuseUnknown(name);
   });
   setHandler(defineQuery<TaskView>(QUERIES.task), () => viewOf(record));
   setHandler(defineQuery<StopCheckAnswer>(QUERIES.stopCheck), () => ({
