@@ -1,5 +1,4 @@
 /** Puts the parts of Holdfast together; the mains and the demo differ only in which parts they ask for. */
-import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createActivities } from '../activities/index.ts';
 import type { Config } from './config/index.ts';
@@ -7,7 +6,6 @@ import { taskPolicyOf } from './config/index.ts';
 import { createApp } from './facade/app.ts';
 import { listen } from './facade/listen.ts';
 import { Gateway } from './scheduler/gateway.ts';
-import { PageTokens } from './scheduler/listing.ts';
 import { Scheduler } from './scheduler/scheduler.ts';
 import { ServerClock } from './scheduler/server-clock.ts';
 import {
@@ -95,7 +93,6 @@ export async function startHoldfast({
         policy: taskPolicyOf(config),
         runTimeoutSeconds,
         runTimeoutSecondsMax,
-        pageTokens: new PageTokens(randomBytes(32)),
       });
       const { host, port } = config.http;
       const listening = await listen(createApp({ scheduler, log }), { host, port }).catch((error: unknown) => {

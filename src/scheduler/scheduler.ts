@@ -1,4 +1,5 @@
 /** The Task scheduler as its callers see it: the specification's operations, answered from durable state alone. */
+import { randomBytes } from 'node:crypto';
 import type { BaseLogger } from 'pino';
 import type { CancelBody, ClaimBody, MessageBody, ReadMarkBody, ResultBody, ScheduleBody } from '../contracts/api.ts';
 import type { Command, MessageCommand, RefusalCode, Verdict } from '../contracts/commands.ts';
@@ -22,7 +23,7 @@ import { attributesAtStart } from '../../workflows/task/changing-attributes.ts';
 import { recordOfClosed } from './closed.ts';
 import { CommandDesk, type Decided } from './command-desk.ts';
 import { GatewayError, isFault, type Gateway } from './gateway.ts';
-import { queryOf, summaryOf, type PageTokens, type TaskFilter, type TaskSummary } from './listing.ts';
+import { queryOf, summaryOf, PageTokens, type TaskFilter, type TaskSummary } from './listing.ts';
 import { fingerprintOf, freshMessageId, taskIdOfKey, workflowIdOf } from './identity.ts';
 import type { ServerClock } from './server-clock.ts';
 import { StopChecker, type StopCheck } from './stop-check.ts';
@@ -59,7 +60,8 @@ export interface SchedulerOptions {
   /** Of a Task that names none. */
   runTimeoutSeconds: number;
   runTimeoutSecondsMax: number;
-  pageTokens: PageTokens;
+  /** Shared by facades that serve the same lists. Left out: tokens last as long as this scheduler. */
+  pageTokens?: PageTokens;
 }
 
 /** Bounds of one call, in ms. A read of a live Task with no worker takes both of its bounds, and stays under 5 s. */
@@ -82,6 +84,7 @@ export class Scheduler {
   readonly #desk: CommandDesk;
   readonly #stopChecker: StopChecker;
   readonly #watch: Watch;
+  readonly #pageTokens: PageTokens;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -95,6 +98,7 @@ export class Scheduler {
       verdictTimeoutMs: TIMEOUT_MS.verdict,
     });
     this.#stopChecker = new StopChecker({ gateway, log, timeoutMs: TIMEOUT_MS.stopCheck, cacheMax: 10_000 });
+    this.#pageTokens = options.pageTokens ?? new PageTokens(randomBytes(32));
     this.#watch = new Watch({ gateway, intervalMs: 500, describeTimeoutMs: TIMEOUT_MS.read, waitersMax: 1_000 });
   }
 
@@ -235,15 +239,14 @@ export class Scheduler {
     filter: TaskFilter,
     page: { pageSize: number; pageToken?: string | undefined },
   ): Promise<{ tasks: TaskSummary[]; nextPageToken: string | null }> {
-    const { pageTokens } = this.#options;
-    const token = page.pageToken === undefined ? null : pageTokens.open(customerId, filter, page.pageToken);
+    const token = page.pageToken === undefined ? null : this.#pageTokens.open(customerId, filter, page.pageToken);
     if (token === null && page.pageToken !== undefined) throw invalidField('pageToken', 'is not one of this list');
     try {
       const query = queryOf(customerId, filter);
       const { found, nextToken } = await this.#gateway.list(query, { pageSize: page.pageSize, token }, TIMEOUT_MS.list);
       // Continue-as-new may show two runs of one Task for a moment.
       const byId = new Map(found.map((info) => [info.workflowId, summaryOf(customerId, info)]));
-      const nextPageToken = nextToken === null ? null : pageTokens.seal(customerId, filter, nextToken);
+      const nextPageToken = nextToken === null ? null : this.#pageTokens.seal(customerId, filter, nextToken);
       return { tasks: [...byId.values()], nextPageToken };
     } catch (error) {
       throw holdfastErrorOf(error, 'temporal-unavailable');

@@ -15,7 +15,6 @@ import type { TaskPolicy } from '../../src/contracts/workflow.ts';
 import { createApp } from '../../src/facade/app.ts';
 import { Gateway } from '../../src/scheduler/gateway.ts';
 import { workflowIdOf } from '../../src/scheduler/identity.ts';
-import { PageTokens } from '../../src/scheduler/listing.ts';
 import { Scheduler } from '../../src/scheduler/scheduler.ts';
 import { ServerClock } from '../../src/scheduler/server-clock.ts';
 import { clientOf, connectClient } from '../../src/temporal/connection.ts';
@@ -83,7 +82,6 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     policy,
     runTimeoutSeconds,
     runTimeoutSecondsMax: 400 * 24 * 3600,
-    pageTokens: new PageTokens(Buffer.from(taskQueue)),
   });
   const inbox = await startReadyInbox();
   const route = { transport: 'webhook', url: inbox.url, secret: null, allowPrivate: true } as const;
