@@ -10,8 +10,8 @@ const DEFAULT_FILE = 'holdfast.config.json';
 const FILE_BYTES_MAX = 1024 * 1024;
 const URL_LENGTH_MAX = 2048;
 
-/** How often a published delivery that nobody claims starts over, and how slowly at most. Not settings. */
-export const REDELIVERY = { maximumSeconds: 3600, rounds: 10 } as const;
+/** A published delivery that nobody claims is published again ten times, at most hourly. Not settings. */
+export const REDELIVERY = { maximumSeconds: 3600, rounds: 1 + 10 } as const;
 
 const httpUrl = z
   .string()

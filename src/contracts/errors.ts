@@ -7,7 +7,9 @@ type EdgeCode =
   | 'task-not-found'
   | 'route-not-found'
   | 'method-not-allowed'
+  | 'request-timeout'
   | 'payload-too-large'
+  | 'headers-too-large'
   | 'unsupported-media-type'
   | 'idempotency-key-reused'
   | 'parent-not-found'
@@ -28,6 +30,7 @@ export const HTTP_STATUS = {
   'task-not-found': 404,
   'route-not-found': 404,
   'method-not-allowed': 405,
+  'request-timeout': 408,
   'token-consumed': 409,
   'token-mismatch': 409,
   'not-released': 409,
@@ -44,6 +47,7 @@ export const HTTP_STATUS = {
   'parent-terminal': 422,
   'lineage-too-deep': 422,
   'mailbox-full': 429,
+  'headers-too-large': 431,
   internal: 500,
   'too-many-undecided': 503,
   'verdict-unavailable': 503,
@@ -58,6 +62,7 @@ export const ERROR_TITLE = {
   'task-not-found': 'There is no such Task',
   'route-not-found': 'There is no such route',
   'method-not-allowed': 'The route does not take this method',
+  'request-timeout': 'The request did not arrive in time',
   'token-consumed': 'The claim token was consumed by an accepted claim',
   'token-mismatch': 'The claim token is not the one of this Task',
   'not-released': 'The Task is not released yet',
@@ -74,6 +79,7 @@ export const ERROR_TITLE = {
   'parent-terminal': 'The parent Task has ended',
   'lineage-too-deep': 'The Task would have too many ancestors',
   'mailbox-full': 'The mailbox is full; mark messages as read first',
+  'headers-too-large': 'The headers are larger than their limit',
   internal: 'Holdfast failed; the failure was recorded',
   'too-many-undecided': 'Too many commands of this Task are undecided; nothing was sent',
   'verdict-unavailable': 'The command is durable but its verdict is not known; repeat with this key',

@@ -20,3 +20,16 @@ function utf8Bytes(text: string): number {
   }
   return bytes;
 }
+
+/**
+ * Whether a value is nested at most this deep; a scalar has depth 0. Level by level, since a recursion, `JSON.stringify`
+ * among them, ends in a RangeError on a document that is deep enough.
+ */
+export function isWithinDepth(value: unknown, depthMax: number): boolean {
+  let level = [value];
+  for (let depth = 0; depth <= depthMax; depth += 1) {
+    level = level.flatMap((each): unknown[] => (typeof each === 'object' && each !== null ? Object.values(each) : []));
+    if (level.length === 0) return true;
+  }
+  return false;
+}

@@ -26,7 +26,7 @@ export const LIMITS = {
   lastErrorLengthMax: 512,
   /** Refusals and other verdicts that no other part of the record holds. */
   verdictsMax: 1000,
-  /** No serialized verdict is larger: key 128, fingerprint 43, the rest fixed words and numbers. */
+  /** No serialized verdict is larger: key 128, fingerprint 43, message id 48, the rest fixed words and numbers. */
   verdictBytesMax: 384,
   /** What a whole record may weigh, so that continue-as-new and the close always pass. */
   recordBytesMax: 1_500_000,
@@ -38,6 +38,8 @@ export const LIMITS = {
   /** The longest run time-out that a configuration may allow: 400 days. */
   runTimeoutSecondsMax: 400 * 24 * 3600,
   requestBytesMax: 512 * 1024,
+  /** Deeper than any sensible document, far from the depth that exhausts a stack. */
+  jsonDepthMax: 64,
 } as const;
 
 /** Task ids, and types and queues, which share their form; see design: the joined workflow id stays unambiguous. */

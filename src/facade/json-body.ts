@@ -5,11 +5,14 @@ import express, { type Request, type RequestHandler } from 'express';
 import { HoldfastError } from '../contracts/errors.ts';
 import { LIMITS } from '../contracts/limits.ts';
 
-/** Deeper than any sensible document, far from the depth that exhausts a stack. */
-const DEPTH_MAX = 64;
-
 /** Reads a body of the right type, up to the limit. Compressed ones are not taken: their size would be a guess. */
 export const readBody: RequestHandler[] = [
+  (request, _response, next) => {
+    // The parser would read the whole of it before it refused.
+    if (Number(request.headers['content-length']) > LIMITS.requestBytesMax)
+      throw new HoldfastError('payload-too-large');
+    next();
+  },
   express.raw({ type: 'application/json', limit: LIMITS.requestBytesMax, inflate: false }),
   (request, _response, next) => {
     const hasBody = request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > 0;
@@ -39,8 +42,8 @@ function parse(body: Buffer): unknown {
 function check(root: unknown): void {
   let level: unknown[] = [root];
   for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth > DEPTH_MAX)
-      throw new HoldfastError('invalid-json', `the body is nested deeper than ${DEPTH_MAX} levels`);
+    if (depth > LIMITS.jsonDepthMax)
+      throw new HoldfastError('invalid-json', `the body is nested deeper than ${LIMITS.jsonDepthMax} levels`);
     const next: unknown[] = [];
     for (const value of level) {
       if (typeof value === 'number' && !isKeptNumber(value)) {

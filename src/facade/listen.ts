@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Express } from 'express';
+import { refuseClient } from './problem.ts';
 
 /** Explicit, so that slow and dripping clients are cut off whatever Node's defaults are. All in ms. */
 const TIMEOUT_MS = { headers: 10_000, request: 30_000, keepAlive: 5_000 } as const;
@@ -26,6 +27,7 @@ export async function listen(app: Express, { host, port }: { host: string; port:
     },
     app,
   );
+  server.on('clientError', refuseClient);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen({ host, port }, resolve);

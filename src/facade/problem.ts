@@ -1,4 +1,6 @@
 /** Errors as RFC 9457 problem documents: always JSON, always a stable `code`, never a stack trace. */
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { BaseLogger } from 'pino';
 import { ZodError } from 'zod';
@@ -32,21 +34,39 @@ export function problemHandler(log: BaseLogger): ErrorRequestHandler {
 }
 
 function sendProblem(response: Response, error: HoldfastError): void {
-  const status = HTTP_STATUS[error.code];
+  const { status, body } = problemOf(error);
   if (status === 503) response.setHeader('Retry-After', '1');
   response.status(status).type(PROBLEM);
-  const title = ERROR_TITLE[error.code];
-  response.send(
-    JSON.stringify({
-      type: `urn:holdfast:problem:${error.code}`,
-      title,
-      status,
-      code: error.code,
-      ...(error.message === title ? {} : { detail: error.message }),
-      ...error.extra,
-    }),
-  );
+  response.send(body);
 }
+
+/** The problem document of an error. */
+function problemOf(error: HoldfastError): { status: number; body: string } {
+  const status = HTTP_STATUS[error.code];
+  const title = ERROR_TITLE[error.code];
+  const body = JSON.stringify({
+    type: `urn:holdfast:problem:${error.code}`,
+    title,
+    status,
+    code: error.code,
+    ...(error.message === title ? {} : { detail: error.message }),
+    ...error.extra,
+  });
+  return { status, body };
+}
+
+/** Answers what Node refuses before there is a request: bad HTTP, headers that are too large or come too slowly. */
+export function refuseClient(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
+  const { status, body } = problemOf(new HoldfastError(CLIENT_ERROR[error.code ?? ''] ?? 'invalid-request'));
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: ${PROBLEM}; charset=utf-8`;
+  socket.end(`${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`);
+}
+
+const CLIENT_ERROR: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'headers-too-large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout',
+};
 
 function holdfastErrorOf(error: unknown): HoldfastError {
   if (error instanceof HoldfastError) return error;

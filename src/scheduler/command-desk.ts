@@ -56,8 +56,8 @@ export class CommandDesk {
   }
 
   /**
-   * Sends a command, unless it is undecided already, and waits for its verdict. Fails with a `GatewayError` when the
-   * signal could not be sent or the verdict not be read; after an acknowledged signal the command is durable.
+   * Sends a command, unless it is undecided already, and waits for its verdict. Fails with `temporal-unavailable` when
+   * the signal was not acknowledged, with a `GatewayError` when only the verdict could not be read: then it is durable.
    */
   async decide(workflowId: string, command: Command): Promise<Decided> {
     const desk = this.#deskOf(workflowId);
@@ -72,7 +72,7 @@ export class CommandDesk {
         // Not acknowledged: a repeat must send it anew. The workflow decides a key once, however often it comes.
         desk.undecided.delete(id);
         // A closed workflow takes no signals, but knows its old verdicts.
-        if (!isFault(error, 'missing')) throw error;
+        if (!isFault(error, 'missing')) throw new HoldfastError('temporal-unavailable', undefined, { cause: error });
       }
     }
     const decided = await this.#ask(workflowId, desk, question);

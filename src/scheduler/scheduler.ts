@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { BaseLogger } from 'pino';
 import type { CancelBody, ClaimBody, MessageBody, ReadMarkBody, ResultBody, ScheduleBody } from '../contracts/api.ts';
 import type { Command, MessageCommand, RefusalCode, Verdict } from '../contracts/commands.ts';
-import { HoldfastError } from '../contracts/errors.ts';
+import { HoldfastError, type ErrorCode } from '../contracts/errors.ts';
 import { addSeconds } from '../contracts/instant.ts';
 import { LIMITS } from '../contracts/limits.ts';
 import type { Lineage, Source, TaskRecord, TaskSpec, TaskView } from '../contracts/task.ts';
@@ -78,6 +78,9 @@ const TIMEOUT_MS = {
 /** How far ahead a claim expires: one that is read later must not bind the Task to an executor that has gone. */
 const CLAIM_EXPIRES_SECONDS = 30;
 
+/** Refusals of a new Task that say nothing of one that was accepted before. */
+const REFUSED_NOW: ReadonlySet<string> = new Set<ErrorCode>(['parent-not-found', 'parent-terminal', 'invalid-request']);
+
 export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #gateway: Gateway;
@@ -121,11 +124,9 @@ export class Scheduler {
       await this.#start(workflowId, record, fingerprint);
       return { task: viewOf(record), replayed: false };
     } catch (error) {
-      const mayExist =
-        isFault(error, 'exists') ||
-        (error instanceof HoldfastError && (error.code === 'parent-not-found' || error.code === 'parent-terminal'));
+      const mayExist = isFault(error, 'exists') || (error instanceof HoldfastError && REFUSED_NOW.has(error.code));
       if (!mayExist) throw holdfastErrorOf(error, 'temporal-unavailable');
-      // A parent that has ended since does not change the answer of a replay.
+      // A parent that has ended since, or a limit that was lowered, does not change the answer of a replay.
       const replay = await this.#replay(customerId, taskId, fingerprint);
       if (replay === null) throw holdfastErrorOf(error, 'temporal-unavailable');
       return { task: replay, replayed: true };

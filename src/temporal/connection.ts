@@ -40,6 +40,9 @@ export async function connectClient(target: TemporalTarget): Promise<Connection>
     // The default setting of this limit has no effect.
     channelArgs: {
       'grpc.max_receive_message_length': RECEIVE_BYTES_MAX,
+      // By default the pause grows to two minutes: after an outage Holdfast would be back long after Temporal.
+      'grpc.initial_reconnect_backoff_ms': 100,
+      'grpc.max_reconnect_backoff_ms': 2_000,
       ...(address?.startsWith('127.') === true ? LOOPBACK_CHANNEL_ARGS : {}),
     },
     interceptors: [

@@ -9,6 +9,7 @@ const NAMES = Object.keys(SEARCH_ATTRIBUTES) as SearchAttributeName[];
 const CALL_TIMEOUT_MS = 10_000;
 /** Twice as long as a server takes, at worst, to hand a new attribute from its namespace record to its caches. */
 const USABLE_TIMEOUT_MS = 30_000;
+const APPEAR_TIMEOUT_MS = 5_000;
 /** Counting is limited to ten calls a second for the whole namespace. */
 const POLL_MS = 300;
 
@@ -122,10 +123,26 @@ async function add(server: Server, names: readonly SearchAttributeName[]): Promi
   } catch (error) {
     const status = statusOf(error);
     if (status === ALREADY_EXISTS) return 'exists';
-    if (!REFUSALS.includes(status)) throw failed('Registering', namespace, error);
+    if (!REFUSALS.includes(status)) {
+      // The connection repeats calls: one that had taken effect may be refused the second time, as "too many" for example.
+      if (await haveAppeared(server, names)) return 'exists';
+      throw failed('Registering', namespace, error);
+    }
     // Whoever may not register them can still use what an administrator has registered.
     if ((await tryQuery(server)).kind === 'usable') return 'exists';
     throw denied(namespace, names.length === 1 ? NAMES : names, error);
+  }
+}
+
+/** Whether the names are listed by now. A listing may lag behind what was added. */
+async function haveAppeared(server: Server, names: readonly SearchAttributeName[]): Promise<boolean> {
+  const until = performance.now() + APPEAR_TIMEOUT_MS;
+  for (;;) {
+    const listing = await list(server);
+    if (listing === 'refused') return false;
+    if (names.every((name) => listing.has(name))) return true;
+    if (performance.now() > until) return false;
+    await delay(POLL_MS);
   }
 }
 

@@ -1,11 +1,11 @@
 /**
  * A program that the tests start, kill and interrupt: it holds an embedded server, and tells about it in lines of JSON.
- * Arguments: data folder, port, Web UI port. It does not end on Ctrl-C: it reports it.
+ * Argument: the data folder. It does not end on Ctrl-C: it reports it.
  */
 import { startEmbeddedTemporal } from '../../src/temporal/embedded.ts';
 import { silentLog } from '../support/silent-log.ts';
 
-const [dataDir = '', port = '0', uiPort = '0'] = process.argv.slice(2);
+const [dataDir = ''] = process.argv.slice(2);
 const tell = (line: object): void => {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 };
@@ -13,5 +13,5 @@ const tell = (line: object): void => {
 process.on('SIGINT', () => {
   tell({ kind: 'interrupted' });
 });
-const temporal = await startEmbeddedTemporal({ dataDir, port: Number(port), uiPort: Number(uiPort), log: silentLog });
-tell({ kind: 'up', address: temporal.address, uiUrl: temporal.uiUrl, serverPid: temporal.pid });
+const temporal = await startEmbeddedTemporal({ dataDir, port: 0, uiPort: 0, log: silentLog });
+tell({ kind: 'up', address: temporal.address, serverPid: temporal.pid });

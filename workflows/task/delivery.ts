@@ -25,6 +25,7 @@ export class Publisher {
   readonly #policy: TaskPolicy;
   readonly #report: (event: OwnEvent) => void;
   #underWay: CancellationScope | null = null;
+  #disowned: CancellationScope | null = null;
 
   /** `report` receives `published` or `publish-exhausted`, once for each publish that was not stopped. */
   constructor(policy: TaskPolicy, report: (event: OwnEvent) => void) {
@@ -57,15 +58,21 @@ export class Publisher {
       );
   }
 
-  /** Ends a publish that may still be retrying. Its outcome, should there be one, is dropped. */
-  stop(): void {
-    const scope = this.#underWay;
+  /** From now on the outcome of a publish under way is dropped: it belongs to a delivery that was decided about. */
+  disown(): void {
+    this.#disowned = this.#underWay ?? this.#disowned;
     this.#underWay = null;
-    scope?.cancel();
+  }
+
+  /** Ends a publish that may still be retrying. */
+  stop(): void {
+    this.disown();
+    this.#disowned?.cancel();
+    this.#disowned = null;
   }
 
   #ended(scope: CancellationScope, event: OwnEvent): void {
-    if (this.#underWay !== scope) return; // stopped or replaced
+    if (this.#underWay !== scope) return; // disowned
     this.#underWay = null;
     this.#report(event);
   }

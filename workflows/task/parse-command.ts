@@ -5,29 +5,35 @@
  * to the bundle. Never tightened: histories that were accepted once must replay.
  */
 import type { Command, CommandKind } from '../../src/contracts/commands.ts';
-import { jsonBytes, type Json } from '../../src/contracts/json.ts';
+import { isWithinDepth, jsonBytes, type Json } from '../../src/contracts/json.ts';
 import { IDEMPOTENCY_KEY_PATTERN, LIMITS } from '../../src/contracts/limits.ts';
 import type { ReportedEffect } from '../../src/contracts/reported-effect.ts';
 
 type Fields = Record<string, unknown>;
 
+/** Ids that the facade makes. Their form keeps a verdict's JSON under its cap. */
+const FINGERPRINT = /^[A-Za-z0-9_-]{1,43}$/;
+const MESSAGE_ID = /^[A-Za-z0-9_-]{1,48}$/;
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
 /** The command in a signal's payload; null when it is none. */
 export function parseCommand(kind: CommandKind, payload: unknown): Command | null {
-  if (!isFields(payload)) return null;
+  if (!isFields(payload) || !isWithinDepth(payload, LIMITS.jsonDepthMax + 2)) return null;
   const { key, fingerprint } = payload;
-  if (!isText(key, LIMITS.idempotencyKeyLengthMax) || !IDEMPOTENCY_KEY_PATTERN.test(key)) return null;
-  if (!isText(fingerprint, 64)) return null;
+  if (!isOfForm(key, IDEMPOTENCY_KEY_PATTERN)) return null;
+  if (!isOfForm(fingerprint, FINGERPRINT)) return null;
   const base = { key, fingerprint };
   switch (kind) {
     case 'claim': {
       const { deliveryEventId, executorId, expiresAt } = payload;
       if (!isText(deliveryEventId, 128) || !isTextOrNull(executorId, LIMITS.executorIdLengthMax)) return null;
-      if (!isText(expiresAt, 32)) return null;
+      if (!isOfForm(expiresAt, INSTANT)) return null;
       return { kind, ...base, deliveryEventId, executorId, expiresAt };
     }
     case 'message': {
       const { messageId, body } = payload;
-      if (!isText(messageId, 64) || body === undefined || jsonBytes(body) > LIMITS.messageBytesMax) return null;
+      if (!isOfForm(messageId, MESSAGE_ID) || body === undefined || jsonBytes(body) > LIMITS.messageBytesMax)
+        return null;
       return { kind, ...base, messageId, body: body as Json };
     }
     case 'mark-read': {
@@ -65,6 +71,10 @@ function isFields(value: unknown): value is Fields {
 
 function isText(value: unknown, lengthMax: number): value is string {
   return typeof value === 'string' && value.length > 0 && value.length <= lengthMax;
+}
+
+function isOfForm(value: unknown, form: RegExp): value is string {
+  return typeof value === 'string' && form.test(value);
 }
 
 function isTextOrNull(value: unknown, lengthMax: number): value is string | null {

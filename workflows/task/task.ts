@@ -74,6 +74,7 @@ export async function task(input: TaskWorkflowInput): Promise<TaskRecord> {
     const outcome = transition(record, event, context());
     if (!outcome.ok) {
       log.debug('event not applicable', { event: event.kind, code: outcome.code, status: record.phase.status });
+      stirred = true; // a timer that rang too soon is armed again
       return;
     }
     become(outcome.record, outcome.effects);
@@ -81,7 +82,10 @@ export async function task(input: TaskWorkflowInput): Promise<TaskRecord> {
 
   function become(next: TaskRecord, effects: Effect[]): void {
     record = next;
-    effect = effects.at(-1) ?? effect; // a later one replaces what an earlier one asked for
+    if (effects.length > 0) {
+      publisher.disown();
+      effect = effects.at(-1) ?? null; // a later one replaces what an earlier one asked for
+    }
     stirred = true;
   }
 
