@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { instantOf } from './instant.ts';
 import { jsonBytes, type Json } from './json.ts';
 import { IDEMPOTENCY_KEY_PATTERN, LIMITS, NAME_PATTERN } from './limits.ts';
+import { DELIVERY_STATES, TASK_STATUSES, type TaskStatus } from './task.ts';
 
 /** Marks an issue that is about size: the answer is 413 and not 400. */
 export const TOO_LARGE = 'too-large';
@@ -144,6 +145,31 @@ export const messagesQuery = z.strictObject({
   after: count(0, Number.MAX_SAFE_INTEGER),
   limit: count(LIMITS.messagesPageMax, LIMITS.messagesPageMax).refine((limit) => limit > 0, { error: 'must not be 0' }),
 });
+
+/** Several values of one field are alternatives: given again, or separated by commas. */
+function anyOf<Value extends string>(values: readonly [Value, ...Value[]]): z.ZodType<Value[]> {
+  return z
+    .union([z.string(), z.array(z.string())])
+    .transform((given) => [given].flat().flatMap((each) => each.split(',')))
+    .pipe(z.array(z.enum(values)).min(1).max(values.length));
+}
+
+export const listQuery = z.strictObject({
+  status: anyOf(TASK_STATUSES as [TaskStatus, ...TaskStatus[]]).optional(),
+  delivery: anyOf(DELIVERY_STATES).optional(),
+  type: name.optional(),
+  queue: name.optional(),
+  parentTaskId: name.optional(),
+  rootTaskId: name.optional(),
+  /** `kind:ref` of the source. */
+  source: text(64 + 1 + 1024).optional(),
+  createdAfter: moment.optional(),
+  pageSize: count(LIMITS.pageSizeDefault, LIMITS.pageSizeMax).refine((size) => size > 0, { error: 'must not be 0' }),
+  pageToken: text(4096).optional(),
+});
+
+/** For commands that say everything by their path. */
+export const emptyBody = z.strictObject({});
 
 export const postHeaders = z.object({
   'Idempotency-Key': z

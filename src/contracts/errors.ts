@@ -7,6 +7,7 @@ type EdgeCode =
   | 'task-not-found'
   | 'route-not-found'
   | 'method-not-allowed'
+  | 'not-acceptable'
   | 'request-timeout'
   | 'payload-too-large'
   | 'headers-too-large'
@@ -18,6 +19,7 @@ type EdgeCode =
   | 'too-many-undecided'
   | 'verdict-unavailable'
   | 'temporal-unavailable'
+  | 'worker-unavailable'
   | 'unsupported-by-worker'
   | 'internal';
 
@@ -30,6 +32,7 @@ export const HTTP_STATUS = {
   'task-not-found': 404,
   'route-not-found': 404,
   'method-not-allowed': 405,
+  'not-acceptable': 406,
   'request-timeout': 408,
   'token-consumed': 409,
   'token-mismatch': 409,
@@ -52,6 +55,7 @@ export const HTTP_STATUS = {
   'too-many-undecided': 503,
   'verdict-unavailable': 503,
   'temporal-unavailable': 503,
+  'worker-unavailable': 503,
   'unsupported-by-worker': 503,
 } as const satisfies Record<ErrorCode, number>;
 
@@ -62,6 +66,7 @@ export const ERROR_TITLE = {
   'task-not-found': 'There is no such Task',
   'route-not-found': 'There is no such route',
   'method-not-allowed': 'The route does not take this method',
+  'not-acceptable': 'The answer can only be JSON',
   'request-timeout': 'The request did not arrive in time',
   'token-consumed': 'The claim token was consumed by an accepted claim',
   'token-mismatch': 'The claim token is not the one of this Task',
@@ -84,6 +89,7 @@ export const ERROR_TITLE = {
   'too-many-undecided': 'Too many commands of this Task are undecided; nothing was sent',
   'verdict-unavailable': 'The command is durable but its verdict is not known; repeat with this key',
   'temporal-unavailable': 'Temporal cannot be reached; nothing is known to have been recorded',
+  'worker-unavailable': 'No worker answered in time; what Temporal alone knows does not suffice',
   'unsupported-by-worker': 'The worker that answered does not know this command; repeat with this key',
 } as const satisfies Record<ErrorCode, string>;
 

@@ -37,6 +37,8 @@ export const LIMITS = {
   releaseAheadSecondsMax: 5 * 366 * 24 * 3600,
   /** The longest run time-out that a configuration may allow: 400 days. */
   runTimeoutSecondsMax: 400 * 24 * 3600,
+  pageSizeDefault: 50,
+  pageSizeMax: 200,
   requestBytesMax: 512 * 1024,
   /** Deeper than any sensible document, far from the depth that exhausts a stack. */
   jsonDepthMax: 64,

@@ -19,3 +19,15 @@ export const SEARCH_ATTRIBUTES = {
 } as const satisfies Readonly<Record<string, 'Keyword' | 'Datetime'>>;
 
 export type SearchAttributeName = keyof typeof SEARCH_ATTRIBUTES;
+
+const KEYWORD_LENGTH_MAX = 255;
+
+/**
+ * A source as its search attribute holds it, `kind:ref`, cut to what a keyword holds. SQL visibility cannot find a value
+ * with a double quote or a backslash, however it is quoted (measured), so these are written as in a URL, and with them
+ * the percent sign, control characters and halves of surrogate pairs. Whoever filters by source compares with this form.
+ */
+export function sourceKeyword(source: string): string {
+  const hex = (unit: string): string => `%${unit.charCodeAt(0).toString(16).padStart(2, '0')}`;
+  return source.replaceAll(/["\\%\p{Cc}\p{Cs}]/gu, hex).slice(0, KEYWORD_LENGTH_MAX);
+}

@@ -2,7 +2,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { WorkflowExecutionInfo } from '@temporalio/client';
 import type { Instant } from '../contracts/instant.ts';
-import type { SearchAttributeName } from '../contracts/search-attributes.ts';
+import { sourceKeyword, type SearchAttributeName } from '../contracts/search-attributes.ts';
 import { isTerminalStatus, type DeliveryState, type TaskStatus } from '../contracts/task.ts';
 import { fingerprintOf, taskIdOfWorkflow } from './identity.ts';
 
@@ -47,7 +47,7 @@ export function queryOf(customerId: string, filter: TaskFilter): string {
   if (filter.queue !== undefined) clauses.push(equals('TaskQueueName', filter.queue));
   if (filter.parentTaskId !== undefined) clauses.push(equals('TaskParent', filter.parentTaskId));
   if (filter.rootTaskId !== undefined) clauses.push(equals('TaskRoot', filter.rootTaskId));
-  if (filter.source !== undefined) clauses.push(equals('TaskSource', filter.source));
+  if (filter.source !== undefined) clauses.push(equals('TaskSource', sourceKeyword(filter.source)));
   if (filter.createdAfter !== undefined) clauses.push(`TaskCreatedAt > ${quoted(filter.createdAfter)}`);
   return clauses.join(' AND ');
 }

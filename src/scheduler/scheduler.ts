@@ -6,8 +6,8 @@ import type { Command, MessageCommand, RefusalCode, Verdict } from '../contracts
 import { HoldfastError, type ErrorCode } from '../contracts/errors.ts';
 import { addSeconds } from '../contracts/instant.ts';
 import { LIMITS } from '../contracts/limits.ts';
-import type { Lineage, Source, TaskRecord, TaskSpec, TaskView } from '../contracts/task.ts';
-import type { SearchAttributeName } from '../contracts/search-attributes.ts';
+import type { Lineage, TaskRecord, TaskSpec, TaskView } from '../contracts/task.ts';
+import { sourceKeyword, type SearchAttributeName } from '../contracts/search-attributes.ts';
 import {
   QUERIES,
   SCHEMA_VERSION,
@@ -20,6 +20,7 @@ import { createRecord } from '../../workflows/task/lifecycle.ts';
 import { readMessages } from '../../workflows/task/mailbox.ts';
 import { viewOf } from '../../workflows/task/view.ts';
 import { attributesAtStart } from '../../workflows/task/changing-attributes.ts';
+import { claimsOf, type LayeredClaim } from './claims.ts';
 import { recordOfClosed } from './closed.ts';
 import { CommandDesk, type Decided } from './command-desk.ts';
 import { GatewayError, isFault, type Gateway } from './gateway.ts';
@@ -159,6 +160,19 @@ export class Scheduler {
       if (!isKnown(task)) return task;
     }
     return null;
+  }
+
+  /** What can be said of the Task, in layers, each with its proof or with what would prove it. */
+  async evidence(customerId: string, taskId: string): Promise<{ taskId: string; claims: LayeredClaim[] }> {
+    const workflowId = workflowIdOf(customerId, taskId);
+    const task = await this.get(customerId, taskId);
+    if ('asOf' in task) throw new HoldfastError('worker-unavailable');
+    try {
+      const { runId } = await this.#gateway.describe(workflowId, TIMEOUT_MS.read);
+      return { taskId, claims: claimsOf(task, { workflowId, runId }) };
+    } catch (error) {
+      throw holdfastErrorOf(error, 'temporal-unavailable');
+    }
   }
 
   /** Whether an executor should stop. Never fails: a check that cannot be made says to go on, and is recorded. */
@@ -401,7 +415,7 @@ export class Scheduler {
       TaskQueueName: spec.queue,
       TaskRoot: spec.lineage.rootTaskId,
       ...(spec.lineage.parentTaskId === null ? {} : { TaskParent: spec.lineage.parentTaskId }),
-      ...(spec.source === null ? {} : { TaskSource: sourceAttribute(spec.source) }),
+      ...(spec.source === null ? {} : { TaskSource: sourceKeyword(`${spec.source.kind}:${spec.source.ref}`) }),
       TaskReleaseAt: new Date(spec.releaseAt),
       TaskCreatedAt: new Date(spec.createdAt),
     };
@@ -450,11 +464,6 @@ export class Scheduler {
       throw holdfastErrorOf(error, 'temporal-unavailable');
     }
   }
-}
-
-/** A keyword of at most 255 characters: `kind:ref`, cut where it is longer. */
-function sourceAttribute(source: Source): string {
-  return `${source.kind}:${source.ref}`.slice(0, 255);
 }
 
 function invalidField(field: string, message: string): HoldfastError {

@@ -45,8 +45,18 @@ const POSTS = [
   '/v1/tasks/ID/cancel',
   '/v1/tasks/ID/result',
   '/v1/tasks/ID/messages',
+  '/v1/tasks/ID/messages/read',
+  '/v1/tasks/ID/redeliver',
 ];
-const GETS = ['/livez', '/readyz', '/v1/tasks/ID', '/v1/tasks/ID/stop', '/v1/tasks/ID/messages'];
+const GETS = [
+  '/livez',
+  '/readyz',
+  '/v1/tasks',
+  '/v1/tasks/ID',
+  '/v1/tasks/ID/evidence',
+  '/v1/tasks/ID/stop',
+  '/v1/tasks/ID/messages',
+];
 const ROUTES = [...new Set([...POSTS, ...GETS])];
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'];
 

@@ -1,26 +1,24 @@
-/** The routes of Tasks: HTTP in, the scheduler's words out. Nothing is decided here. */
-import { Router, type Request, type Response } from 'express';
-import {
-  cancelBody,
-  claimBody,
-  messageBody,
-  messagesQuery,
-  resultBody,
-  scheduleBody,
-  taskParams,
-} from '../../contracts/api.ts';
-import type { CommandTarget, Scheduler } from '../../scheduler/scheduler.ts';
+/** Scheduling and reading Tasks: HTTP in, the scheduler's words out. Nothing is decided here. */
+import { createHash } from 'node:crypto';
+import { Router } from 'express';
+import { listQuery, scheduleBody } from '../../contracts/api.ts';
+import type { Scheduler } from '../../scheduler/scheduler.ts';
 import { callerOf } from '../auth.ts';
 import { keyOf, markReplayed } from '../idempotency.ts';
 import { jsonOf } from '../json-body.ts';
 import { otherMethods } from '../problem.ts';
+import { taskIdOf } from '../target.ts';
+import { waitOf } from '../wait.ts';
 
 export function tasksRouter(scheduler: Scheduler): Router {
-  // As the app is: a path that only the router matched would pass by what the app puts before it.
   const router = Router({ caseSensitive: true });
 
   router
     .route('/v1/tasks')
+    .get(async (request, response) => {
+      const { pageSize, pageToken, ...filter } = listQuery.parse(request.query);
+      response.json(await scheduler.list(callerOf(response).customerId, filter, { pageSize, pageToken }));
+    })
     .post(async (request, response) => {
       const { customerId } = callerOf(response);
       const body = scheduleBody.parse(jsonOf(request));
@@ -31,24 +29,30 @@ export function tasksRouter(scheduler: Scheduler): Router {
         .location(`/v1/tasks/${task.taskId}`)
         .json(task);
     })
-    .all(otherMethods('POST'));
+    .all(otherMethods('GET', 'HEAD', 'POST'));
 
   router
     .route('/v1/tasks/:taskId')
     .get(async (request, response) => {
-      response.json(await scheduler.get(callerOf(response).customerId, taskIdOf(request)));
+      const identity = { customerId: callerOf(response).customerId, taskId: taskIdOf(request) };
+      // Waiting makes sense for a caller who says what it knows; any other gets the Task as it stands.
+      const wait = waitOf(request, response);
+      const isKnown = (task: object): boolean => {
+        response.setHeader('ETag', etagOf(task));
+        return request.fresh;
+      };
+      const task = await scheduler.getChanged(identity, isKnown, wait);
+      if (task === null) response.status(304).end();
+      else response.json(task);
     })
     .all(otherMethods('GET', 'HEAD'));
 
   router
-    .route('/v1/tasks/:taskId/claim')
-    .post(async (request, response) => {
-      const target = targetOf(request, response);
-      const task = await scheduler.claim(target, claimBody.parse(jsonOf(request)));
-      // The key of the accepted claim is the secret of the executor that won: it is told to nobody else.
-      response.json({ ...task, claimId: target.key });
+    .route('/v1/tasks/:taskId/evidence')
+    .get(async (request, response) => {
+      response.json(await scheduler.evidence(callerOf(response).customerId, taskIdOf(request)));
     })
-    .all(otherMethods('POST'));
+    .all(otherMethods('GET', 'HEAD'));
 
   router
     .route('/v1/tasks/:taskId/stop')
@@ -57,41 +61,10 @@ export function tasksRouter(scheduler: Scheduler): Router {
     })
     .all(otherMethods('GET', 'HEAD'));
 
-  router
-    .route('/v1/tasks/:taskId/messages')
-    .get(async (request, response) => {
-      const range = messagesQuery.parse(request.query);
-      response.json(await scheduler.messages(callerOf(response).customerId, taskIdOf(request), range));
-    })
-    .post(async (request, response) => {
-      const target = targetOf(request, response);
-      const { messageId, seq, replayed } = await scheduler.sendMessage(target, messageBody.parse(jsonOf(request)));
-      if (replayed) markReplayed(response);
-      response.status(201).json({ messageId, seq });
-    })
-    .all(otherMethods('GET', 'HEAD', 'POST'));
-
-  router
-    .route('/v1/tasks/:taskId/cancel')
-    .post(async (request, response) => {
-      response.json(await scheduler.cancel(targetOf(request, response), cancelBody.parse(jsonOf(request))));
-    })
-    .all(otherMethods('POST'));
-
-  router
-    .route('/v1/tasks/:taskId/result')
-    .post(async (request, response) => {
-      response.json(await scheduler.recordResult(targetOf(request, response), resultBody.parse(jsonOf(request))));
-    })
-    .all(otherMethods('POST'));
-
   return router;
 }
 
-function taskIdOf(request: Request): string {
-  return taskParams.parse(request.params).taskId;
-}
-
-function targetOf(request: Request, response: Response): CommandTarget {
-  return { customerId: callerOf(response).customerId, taskId: taskIdOf(request), ...keyOf(response) };
+/** Of the representation, not of the revision: two answers with one tag are the same bytes. */
+function etagOf(task: object): string {
+  return `"${createHash('sha256').update(JSON.stringify(task)).digest('base64url').slice(0, 27)}"`;
 }

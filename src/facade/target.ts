@@ -1,0 +1,14 @@
+import type { Request, Response } from 'express';
+import { taskParams } from '../contracts/api.ts';
+import type { CommandTarget } from '../scheduler/scheduler.ts';
+import { callerOf } from './auth.ts';
+import { keyOf } from './idempotency.ts';
+
+export function taskIdOf(request: Request): string {
+  return taskParams.parse(request.params).taskId;
+}
+
+/** The Task that a command is for, as its caller's, and the key in force. */
+export function targetOf(request: Request, response: Response): CommandTarget {
+  return { customerId: callerOf(response).customerId, taskId: taskIdOf(request), ...keyOf(response) };
+}
