@@ -154,7 +154,7 @@ describe('waiting', () => {
     const known = await get(`/v1/tasks/${taskId}`).set('If-None-Match', etag);
     expect([known.status, known.text]).toEqual([304, '']);
 
-    const waited = get(`/v1/tasks/${taskId}`).set('If-None-Match', etag).set('Prefer', 'wait=30').then();
+    const waited = Promise.resolve(get(`/v1/tasks/${taskId}`).set('If-None-Match', etag).set('Prefer', 'wait=30'));
     await post(`/v1/tasks/${taskId}/cancel`);
     const changed = await waited;
     expect(changed.status).toBe(200);
@@ -175,7 +175,7 @@ describe('waiting', () => {
 
   test('a reader of messages waits for the next one', async () => {
     const taskId = await schedule({ delaySeconds: 3600 });
-    const waited = get(`/v1/tasks/${taskId}/messages`).set('Prefer', 'wait=30').then();
+    const waited = Promise.resolve(get(`/v1/tasks/${taskId}/messages`).set('Prefer', 'wait=30'));
     await post(`/v1/tasks/${taskId}/messages`, { body: 'news' });
     expect((await waited).body).toMatchObject({ messages: [{ seq: 1, body: 'news' }], lastSeq: 1 });
   });
