@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { createActivities } from '../activities/index.ts';
 import type { Config } from './config/index.ts';
 import { taskPolicyOf } from './config/index.ts';
+import { KeyRing } from './credentials/key-ring.ts';
 import { createApp } from './facade/app.ts';
 import { listen } from './facade/listen.ts';
 import { Gateway } from './scheduler/gateway.ts';
@@ -84,6 +85,7 @@ export async function startHoldfast({
     return { apiUrl, uiUrl, temporal: target, failed, stop };
 
     async function startApiPart(): Promise<string> {
+      const keyRing = await openKeyRing();
       const gateway = new Gateway({ client: clientOf(connection, target), taskQueue: config.taskQueue });
       const { runTimeoutSeconds, runTimeoutSecondsMax } = config.policy;
       const scheduler = new Scheduler({
@@ -95,7 +97,7 @@ export async function startHoldfast({
         runTimeoutSecondsMax,
       });
       const { host, port } = config.http;
-      const listening = await listen(createApp({ scheduler, log }), { host, port }).catch((error: unknown) => {
+      const listening = await listen(createApp({ scheduler, log, keyRing }), { host, port }).catch((error: unknown) => {
         throw startErrorOfListen(error, port);
       });
       closeApi = () => listening.close();
@@ -105,6 +107,13 @@ export async function startHoldfast({
   } catch (error) {
     await stop();
     throw error;
+  }
+
+  async function openKeyRing(): Promise<KeyRing | null> {
+    if (config.keysFile === null) return null;
+    return KeyRing.open(config.keysFile, { log }).catch((error: unknown) => {
+      throw new HoldfastStartError('keys-unusable', error instanceof Error ? error.message : String(error));
+    });
   }
 
   async function reachTemporal(): Promise<{ target: TemporalTarget; uiUrl: string | null }> {

@@ -1,6 +1,13 @@
 import path from 'node:path';
 import type { TaskPolicy } from '../contracts/workflow.ts';
-import { CLUSTER_VARIABLES, DELIVERY_SUFFIX, environmentSchema, OWN_VARIABLES, type LogLevel } from './environment.ts';
+import {
+  CLUSTER_VARIABLES,
+  DELIVERY_SUFFIX,
+  environmentSchema,
+  isLoopback,
+  OWN_VARIABLES,
+  type LogLevel,
+} from './environment.ts';
 import { fileSchema, readConfigFile, REDELIVERY, type FileConfig } from './file.ts';
 import { ConfigError, problemsOf, type ConfigProblem } from './problems.ts';
 import { Secret } from './secret.ts';
@@ -16,6 +23,8 @@ export interface RouteConfig {
 /** Everything that can be set, checked and complete; frozen through and through. docs/configuration.md explains it. */
 export interface Config {
   readonly http: { readonly host: string; readonly port: number };
+  /** The file of API keys; null: none, and whoever reaches the API is the customer `local`. */
+  readonly keysFile: string | null;
   /** Without a slash at its end; null when it follows from a port that is not known yet (`PORT=0`). */
   readonly publicUrl: string | null;
   readonly temporal:
@@ -66,11 +75,16 @@ export function loadConfig({ env: given, cwd }: { env: NodeJS.ProcessEnv; cwd: s
   // Of a file that is refused it is not known which variables it names for secrets: none is called unknown then.
   if (settings.success) problems.push(...unknownVariables(env, secretNames));
   problems.push(...idleVariables(env));
+  if (!env.has('HOLDFAST_KEYS_FILE') && !isLoopback(env.get('HOST') ?? 'localhost')) {
+    const message = 'must be a loopback address: without API keys (HOLDFAST_KEYS_FILE) nobody else may reach the API';
+    problems.push({ where: 'HOST', message });
+  }
   if (problems.length > 0 || !environment.success || !settings.success) throw new ConfigError(problems);
 
   const own = environment.data;
   return deepFrozen({
     http: { host: own.HOST, port: own.PORT },
+    keysFile: own.HOLDFAST_KEYS_FILE === undefined ? null : path.resolve(cwd, own.HOLDFAST_KEYS_FILE),
     publicUrl: own.PUBLIC_URL ?? defaultPublicUrl(own.HOST, own.PORT),
     temporal: isCluster(env)
       ? { embedded: false }

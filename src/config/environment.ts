@@ -28,14 +28,12 @@ const publicUrl = z
 
 /** Holdfast's own variables. What stands for addresses and secrets is here, all else is in the file. */
 export const environmentSchema = z.object({
-  HOST: z
-    .string()
-    .refine(isLoopback, { error: 'must be a loopback address: without API keys nobody else may reach the API' })
-    .default('127.0.0.1'),
+  HOST: z.string().max(253).default('127.0.0.1'),
   PORT: port(8080),
   PUBLIC_URL: publicUrl.optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   HOLDFAST_CONFIG: z.string().optional(),
+  HOLDFAST_KEYS_FILE: z.string().optional(),
   HOLDFAST_DATA_DIR: z.string().default('.holdfast'),
   HOLDFAST_TEMPORAL_PORT: port(7233),
   HOLDFAST_UI_PORT: port(8233),
@@ -54,6 +52,6 @@ export const OWN_VARIABLES: ReadonlySet<string> = new Set(Object.keys(environmen
  */
 export const CLUSTER_VARIABLES = ['TEMPORAL_ADDRESS', 'TEMPORAL_PROFILE', 'TEMPORAL_CONFIG_FILE'] as const;
 
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }

@@ -1,7 +1,7 @@
 /**
  * The bodies and parameters of the HTTP API, version 1. The one place that checks what comes from outside: strict
  * objects (a field that is not known is refused, never ignored), every text and number bounded, every size counted in
- * bytes of its JSON.
+ * bytes of its JSON. What only describes (`meta`) is for the OpenAPI document, which is made of these same schemas.
  */
 import { z } from 'zod';
 import { instantOf } from './instant.ts';
@@ -13,11 +13,13 @@ import { DELIVERY_STATES, TASK_STATUSES, type TaskStatus } from './task.ts';
 export const TOO_LARGE = 'too-large';
 
 function sized<Schema extends z.ZodType>(schema: Schema, bytesMax: number): Schema {
-  return schema.superRefine((value, context) => {
-    if (jsonBytes(value) <= bytesMax) return;
-    const message = `must not be larger than ${bytesMax} bytes of JSON`;
-    context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
-  });
+  return schema
+    .superRefine((value, context) => {
+      if (jsonBytes(value) <= bytesMax) return;
+      const message = `must not be larger than ${bytesMax} bytes of JSON`;
+      context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
+    })
+    .meta({ description: `At most ${bytesMax} bytes of JSON, in UTF-8.` });
 }
 
 const name = z
@@ -52,18 +54,23 @@ const source = sized(
   LIMITS.sourceBytesMax,
 );
 
-const labels = z.record(z.string().min(1), z.string()).superRefine((value, context) => {
-  const entries = Object.entries(value);
-  if (entries.length > LIMITS.labelsMax) {
-    const message = `must not be more than ${LIMITS.labelsMax} labels`;
-    context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
-  }
-  for (const [label, content] of entries) {
-    if (jsonBytes(label) + jsonBytes(content) <= LIMITS.labelBytesMax) continue;
-    const message = `must not be larger than ${LIMITS.labelBytesMax} bytes of JSON, its name included`;
-    context.addIssue({ code: 'custom', path: [label], message, params: { reason: TOO_LARGE } });
-  }
-});
+const labels = z
+  .record(z.string().min(1), z.string())
+  .superRefine((value, context) => {
+    const entries = Object.entries(value);
+    if (entries.length > LIMITS.labelsMax) {
+      const message = `must not be more than ${LIMITS.labelsMax} labels`;
+      context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
+    }
+    for (const [label, content] of entries) {
+      if (jsonBytes(label) + jsonBytes(content) <= LIMITS.labelBytesMax) continue;
+      const message = `must not be larger than ${LIMITS.labelBytesMax} bytes of JSON, its name included`;
+      context.addIssue({ code: 'custom', path: [label], message, params: { reason: TOO_LARGE } });
+    }
+  })
+  .meta({
+    description: `At most ${LIMITS.labelsMax}, each at most ${LIMITS.labelBytesMax} bytes of JSON, its name included.`,
+  });
 
 export const scheduleBody = z
   .strictObject({
@@ -83,25 +90,33 @@ export const scheduleBody = z
   .refine((body) => body.releaseAt === undefined || body.delaySeconds === undefined, {
     error: 'releaseAt and delaySeconds exclude each other',
     path: ['delaySeconds'],
-  });
+  })
+  .meta({ id: 'ScheduleRequest', description: 'At most one of releaseAt and delaySeconds; neither: due at once.' });
 export type ScheduleBody = z.output<typeof scheduleBody>;
 
-export const claimBody = z.strictObject({
-  deliveryEventId: text(128),
-  executorId: text(LIMITS.executorIdLengthMax).optional(),
-});
+export const claimBody = z
+  .strictObject({
+    deliveryEventId: text(128),
+    executorId: text(LIMITS.executorIdLengthMax).optional(),
+  })
+  .meta({ id: 'ClaimRequest' });
 export type ClaimBody = z.output<typeof claimBody>;
 
-export const messageBody = z.strictObject({ body: json(LIMITS.messageBytesMax) }).refine((given) => 'body' in given, {
-  error: 'is missing',
-  path: ['body'],
-});
+export const messageBody = z
+  .strictObject({ body: json(LIMITS.messageBytesMax) })
+  .refine((given) => 'body' in given, {
+    error: 'is missing',
+    path: ['body'],
+  })
+  .meta({ id: 'MessageRequest' });
 export type MessageBody = z.output<typeof messageBody>;
 
-export const readMarkBody = z.strictObject({ upTo: z.int().min(0) });
+export const readMarkBody = z.strictObject({ upTo: z.int().min(0) }).meta({ id: 'ReadMarkRequest' });
 export type ReadMarkBody = z.output<typeof readMarkBody>;
 
-export const cancelBody = z.strictObject({ reason: sized(z.string(), LIMITS.reasonBytesMax).optional() });
+export const cancelBody = z
+  .strictObject({ reason: sized(z.string(), LIMITS.reasonBytesMax).optional() })
+  .meta({ id: 'CancelRequest' });
 export type CancelBody = z.output<typeof cancelBody>;
 
 const effect = sized(
@@ -109,11 +124,14 @@ const effect = sized(
   LIMITS.effectBytesMax,
 );
 
-const effects = z.array(effect).superRefine((value, context) => {
-  if (value.length <= LIMITS.effectsMax) return;
-  const message = `must not be more than ${LIMITS.effectsMax} effects`;
-  context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
-});
+const effects = z
+  .array(effect)
+  .superRefine((value, context) => {
+    if (value.length <= LIMITS.effectsMax) return;
+    const message = `must not be more than ${LIMITS.effectsMax} effects`;
+    context.addIssue({ code: 'custom', message, params: { reason: TOO_LARGE } });
+  })
+  .meta({ description: `At most ${LIMITS.effectsMax}.` });
 
 export const resultBody = sized(
   z.strictObject({
@@ -127,10 +145,18 @@ export const resultBody = sized(
   }),
   // The record keeps nulls for what is left out: they count.
   LIMITS.resultBytesMax - 128,
-);
+).meta({ id: 'ResultRequest' });
 export type ResultBody = z.output<typeof resultBody>;
 
 export const taskParams = z.object({ taskId: name });
+
+/** Of parameters: what they stand for, in place of how it is written in a URL. */
+function describedAs(described: object): (context: { jsonSchema: object }) => void {
+  return ({ jsonSchema }) => {
+    for (const keyword of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, keyword);
+    Object.assign(jsonSchema, described);
+  };
+}
 
 const count = (byDefault: number, max: number): z.ZodType<number> =>
   z
@@ -138,7 +164,8 @@ const count = (byDefault: number, max: number): z.ZodType<number> =>
     .regex(/^\d{1,15}$/, { error: 'must be a number' })
     .transform(Number)
     .pipe(z.number().max(max))
-    .prefault(String(byDefault));
+    .prefault(String(byDefault))
+    .meta({ override: describedAs({ type: 'integer', minimum: 0, maximum: max, default: byDefault }) });
 
 /** `limit` has no room for 0: an empty page would look like an empty mailbox. */
 export const messagesQuery = z.strictObject({
@@ -151,7 +178,11 @@ function anyOf<Value extends string>(values: readonly [Value, ...Value[]]): z.Zo
   return z
     .union([z.string(), z.array(z.string())])
     .transform((given) => [given].flat().flatMap((each) => each.split(',')))
-    .pipe(z.array(z.enum(values)).min(1).max(values.length));
+    .pipe(z.array(z.enum(values)).min(1).max(values.length))
+    .meta({
+      description: 'Several are alternatives: given again, or separated by commas.',
+      override: describedAs({ type: 'array', items: { enum: values }, minItems: 1, maxItems: values.length }),
+    });
 }
 
 export const listQuery = z.strictObject({
@@ -161,15 +192,16 @@ export const listQuery = z.strictObject({
   queue: name.optional(),
   parentTaskId: name.optional(),
   rootTaskId: name.optional(),
-  /** `kind:ref` of the source. */
-  source: text(64 + 1 + 1024).optional(),
+  source: text(64 + 1 + 1024)
+    .meta({ description: '`kind:ref` of the source.' })
+    .optional(),
   createdAfter: moment.optional(),
   pageSize: count(LIMITS.pageSizeDefault, LIMITS.pageSizeMax).refine((size) => size > 0, { error: 'must not be 0' }),
   pageToken: text(4096).optional(),
 });
 
 /** For commands that say everything by their path. */
-export const emptyBody = z.strictObject({});
+export const emptyBody = z.strictObject({}).meta({ id: 'EmptyRequest' });
 
 export const postHeaders = z.object({
   'Idempotency-Key': z

@@ -4,6 +4,8 @@ import type { RefusalCode } from './commands.ts';
 type EdgeCode =
   | 'invalid-request'
   | 'invalid-json'
+  | 'unauthenticated'
+  | 'forbidden'
   | 'task-not-found'
   | 'route-not-found'
   | 'method-not-allowed'
@@ -29,6 +31,8 @@ export type ErrorCode = RefusalCode | EdgeCode;
 export const HTTP_STATUS = {
   'invalid-request': 400,
   'invalid-json': 400,
+  unauthenticated: 401,
+  forbidden: 403,
   'task-not-found': 404,
   'route-not-found': 404,
   'method-not-allowed': 405,
@@ -63,6 +67,8 @@ export const HTTP_STATUS = {
 export const ERROR_TITLE = {
   'invalid-request': 'The request is not of the documented form',
   'invalid-json': 'The body is not JSON that can be kept unchanged',
+  unauthenticated: 'The request carries no API key that is in force',
+  forbidden: 'The API key has not the scope that this takes',
   'task-not-found': 'There is no such Task',
   'route-not-found': 'There is no such route',
   'method-not-allowed': 'The route does not take this method',

@@ -229,7 +229,8 @@ export interface TaskView {
   timeoutAt: Instant | null;
   nextAlarmAt: Instant | null;
   delivery: DeliveryView;
-  claim: { deliveryEventId: string; executorId: string | null; claimedAt: Instant } | null;
+  /** The token is null where the caller may not see it. */
+  claim: { deliveryEventId: string | null; executorId: string | null; claimedAt: Instant } | null;
   mailbox: { lastSeq: number; readSeq: number; unread: number };
   admission: Admission;
   cancellation: Cancellation | null;

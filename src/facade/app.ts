@@ -5,6 +5,7 @@ import helmet from 'helmet';
 import type { Logger } from 'pino';
 import { pinoHttp } from 'pino-http';
 import { HoldfastError } from '../contracts/errors.ts';
+import type { KeyRing } from '../credentials/key-ring.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import { authenticate } from './auth.ts';
 import { keyInForce } from './idempotency.ts';
@@ -21,9 +22,11 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 export interface AppDeps {
   scheduler: Scheduler;
   log: Logger;
+  /** Null: no keys, one local caller. */
+  keyRing: KeyRing | null;
 }
 
-export function createApp({ scheduler, log }: AppDeps): Express {
+export function createApp({ scheduler, log, keyRing }: AppDeps): Express {
   const app = express();
   app.set('etag', false);
   app.set('case sensitive routing', true);
@@ -53,7 +56,7 @@ export function createApp({ scheduler, log }: AppDeps): Express {
     next();
   });
   app.use(healthRouter(scheduler));
-  app.use('/v1', keyInForce, authenticate, ...readBody);
+  app.use('/v1', keyInForce, authenticate(keyRing), ...readBody);
   app.use(tasksRouter(scheduler), commandsRouter(scheduler), messagesRouter(scheduler));
   app.use(routeNotFound);
   app.use(problemHandler(log));

@@ -5,7 +5,9 @@ import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { BaseLogger } from 'pino';
 import { ZodError } from 'zod';
 import { TOO_LARGE } from '../contracts/api.ts';
+import type { TaskView } from '../contracts/task.ts';
 import { ERROR_TITLE, HoldfastError, HTTP_STATUS, type ErrorCode } from '../contracts/errors.ts';
+import { shownTo } from './auth.ts';
 
 const PROBLEM = 'application/problem+json';
 const ISSUES_MAX = 20;
@@ -29,7 +31,7 @@ export function problemHandler(log: BaseLogger): ErrorRequestHandler {
     if (known.code === 'internal') log.error({ err: known.cause ?? known }, 'request failed');
     else if (HTTP_STATUS[known.code] === 503) log.warn({ code: known.code, err: known.cause }, 'request not served');
     if (response.headersSent) next(error);
-    else sendProblem(response, known);
+    else sendProblem(response, withShownTask(response, known));
   };
 }
 
@@ -38,6 +40,14 @@ function sendProblem(response: Response, error: HoldfastError): void {
   if (status === 503) response.setHeader('Retry-After', '1');
   response.status(status).type(PROBLEM);
   response.send(body);
+}
+
+/** A problem that carries its Task shows of it what the caller may see. */
+function withShownTask(response: Response, error: HoldfastError): HoldfastError {
+  const { task } = error.extra;
+  if (task === undefined) return error;
+  const extra = { ...error.extra, task: shownTo(response, task as TaskView) };
+  return new HoldfastError(error.code, error.message, { extra, cause: error.cause });
 }
 
 /** The problem document of an error. */

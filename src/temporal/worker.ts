@@ -25,10 +25,12 @@ export interface Workers {
   stop(): Promise<void>;
 }
 
-/** Path of the workflows' entry, beside this file's own tree: sources in development, their build elsewhere. */
-export function workflowsPath(): string {
+/** What the workflows' bundle is made of, beside this file's own tree: sources in development, their build elsewhere. */
+export function workflowSources(): { workflowsPath: string; payloadConverterPath: string } {
   const extension = extname(fileURLToPath(import.meta.url));
-  return fileURLToPath(new URL(`../../workflows/index${extension}`, import.meta.url));
+  const pathOf = (name: string): string =>
+    fileURLToPath(new URL(`../../workflows/${name}${extension}`, import.meta.url));
+  return { workflowsPath: pathOf('index'), payloadConverterPath: pathOf('payload-converter') };
 }
 
 /**
@@ -59,12 +61,13 @@ export function installRuntime(log: BaseLogger): void {
 /** Starts both workers; resolves when they can take work. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { connection, namespace, taskQueue, deliveryTaskQueue, activities, publishConcurrency } = options;
+  const { workflowsPath, payloadConverterPath } = workflowSources();
   const workflows = await Worker.create({
     connection,
     namespace,
     taskQueue,
     ...(options.workflowBundle === undefined
-      ? { workflowsPath: workflowsPath() }
+      ? { workflowsPath, dataConverter: { payloadConverterPath } }
       : { workflowBundle: options.workflowBundle }),
     ...SHUTDOWN,
     ...SAFETY,

@@ -231,7 +231,7 @@ describe('claim', () => {
       runTimeoutSeconds: 3600,
       runTimeoutSecondsMax: 3600,
     });
-    const late = await serve(createApp({ scheduler: behind, log }));
+    const late = await serve(createApp({ scheduler: behind, log, keyRing: null }));
     try {
       const key = randomUUID();
       const claim = (url: string): request.Test =>

@@ -445,7 +445,7 @@ test('with Temporal out of reach: alive, not ready, and nothing is accepted; aft
     runTimeoutSeconds: 3600,
     runTimeoutSecondsMax: 3600,
   });
-  const front = await serve(createApp({ scheduler, log }));
+  const front = await serve(createApp({ scheduler, log, keyRing: null }));
   const post = (path: string, body: object, key: string): request.Test =>
     request(front.url).post(path).set('Idempotency-Key', key).send(body);
   const readyWithin = async (): Promise<{ response: request.Response; tookMs: number }> => {
@@ -534,7 +534,7 @@ test('a command whose signal was refused: 503 that does not call it durable', as
     runTimeoutSeconds: 3600,
     runTimeoutSecondsMax: 3600,
   });
-  const answer = await request(createApp({ scheduler, log })).post('/v1/tasks/t1/cancel');
+  const answer = await request(createApp({ scheduler, log, keyRing: null })).post('/v1/tasks/t1/cancel');
   expectProblem(answer, 'temporal-unavailable');
 });
 

@@ -99,7 +99,7 @@ describe('what nobody foresaw', () => {
     const scheduler = {
       schedule: () => Promise.reject(new RangeError(SECRET)),
     } as unknown as Scheduler;
-    const app = createApp({ scheduler, log: pino({ level: 'silent' }) });
+    const app = createApp({ scheduler, keyRing: null, log: pino({ level: 'silent' }) });
     const response = await request(app).post('/v1/tasks').set('Idempotency-Key', 'k1').send({ type: 'test' });
     expect(response.status).toBe(500);
     expect(response.body).toMatchObject({ code: 'internal' });

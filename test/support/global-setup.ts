@@ -13,7 +13,7 @@ import {
 } from '../../src/temporal/embedded.ts';
 import { ensureSearchAttributes } from '../../src/temporal/search-attributes.ts';
 import { findTestServer, type Log } from '../../src/temporal/server-binary.ts';
-import { workflowsPath } from '../../src/temporal/worker.ts';
+import { workflowSources } from '../../src/temporal/worker.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -84,7 +84,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     }
     const temporaryRoot = path.join(dataDir, 'tests');
     await mkdir(temporaryRoot);
-    const { code } = await bundleWorkflowCode({ workflowsPath: workflowsPath() });
+    const { code } = await bundleWorkflowCode(workflowSources());
     const bundlePath = path.join(dataDir, 'workflows.js');
     await writeFile(bundlePath, code);
 

@@ -12,6 +12,7 @@ import { createActivities } from '../../activities/index.ts';
 import { loadConfig, taskPolicyOf } from '../../src/config/index.ts';
 import type { TaskView } from '../../src/contracts/task.ts';
 import type { TaskPolicy } from '../../src/contracts/workflow.ts';
+import type { KeyRing } from '../../src/credentials/key-ring.ts';
 import { createApp } from '../../src/facade/app.ts';
 import { Gateway } from '../../src/scheduler/gateway.ts';
 import { workflowIdOf } from '../../src/scheduler/identity.ts';
@@ -44,6 +45,8 @@ export interface Harness {
 
 export interface HarnessOptions {
   policy?: Partial<TaskPolicy>;
+  /** API keys; without, one local caller with every scope. */
+  keyRing?: KeyRing;
   /** Start without workers. */
   workers?: boolean;
   /** A server other than the suite's (time skipping). */
@@ -91,7 +94,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const harness: Harness = {
     scheduler,
     gateway,
-    app: createApp({ scheduler, log }),
+    app: createApp({ scheduler, log, keyRing: options.keyRing ?? null }),
     inbox,
     client,
     policy,

@@ -37,6 +37,7 @@ describe('without a file and without variables', () => {
   test('everything has its default', () => {
     expect(load()).toEqual({
       http: { host: '127.0.0.1', port: 8080 },
+      keysFile: null,
       publicUrl: 'http://127.0.0.1:8080',
       temporal: { embedded: true, port: 7233, uiPort: 8233, dataDir: path.join(cwd, '.holdfast') },
       taskQueue: 'holdfast',
@@ -237,8 +238,16 @@ describe('the file', () => {
     writeConfig({ policy: { publish: { attempts: 0 } }, evidence: {} });
     const env = { PORT: 'x', HOST: 'example.com' };
     expect(problems(env)).toHaveLength(4);
-    expect(() => load(env)).toThrow(/HOST: .*\n.*PORT: .*\n.*policy\.publish\.attempts: .*\n.*evidence: unknown key/);
+    expect(() => load(env)).toThrow(/PORT: .*\n.*policy\.publish\.attempts: .*\n.*evidence: unknown key\n.*HOST: /);
   });
+});
+
+test('with a file of API keys the API may be reached from elsewhere', () => {
+  expect(load({ HOST: '0.0.0.0', HOLDFAST_KEYS_FILE: 'keys.json' })).toMatchObject({
+    http: { host: '0.0.0.0' },
+    keysFile: expect.stringMatching(/^\/.*\/keys\.json$/),
+  });
+  expect(() => load({ HOST: '0.0.0.0' })).toThrow(/HOST: must be a loopback address/);
 });
 
 describe('routes', () => {

@@ -12,6 +12,7 @@ import {
   condition,
   continueAsNew,
   defineQuery,
+  defineSignal,
   log,
   setCurrentDetails,
   setDefaultSignalHandler,
@@ -20,7 +21,7 @@ import {
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { CommandKind, VerdictQuestion } from '../../src/contracts/commands.ts';
+import { COMMAND_KINDS, type CommandKind, type VerdictQuestion } from '../../src/contracts/commands.ts';
 import { instantOf } from '../../src/contracts/instant.ts';
 import type { TaskRecord, TaskView } from '../../src/contracts/task.ts';
 import {
@@ -101,12 +102,6 @@ export async function task(input: TaskWorkflowInput): Promise<TaskRecord> {
     become(decision.record, decision.effects);
   }
 
-  function refuseUnknown(name: string): void {
-    signals += 1;
-    stirred = true;
-    log.warn('signal refused: unknown name', { name: name.slice(0, 128) });
-  }
-
   /** Makes the publish, timers and visibility follow the record; once for all that an activation brought. */
   function settle(): void {
     stirred = false;
@@ -124,12 +119,13 @@ export async function task(input: TaskWorkflowInput): Promise<TaskRecord> {
     setCurrentDetails(detailsOf(record));
   }
 
-  // All handlers are set before the first await: signals may be in the first workflow task. One handler takes all of
-  // them, since each handler by name would be given its own signals first, and so change the order in which they came.
-  setDefaultSignalHandler((name, payload) => {
+  // All handlers are set before the first await: signals may be in the first workflow task, or before it.
+  takeEarlySignals((name, payload) => {
     if (isCommandKind(name)) receive(name, payload);
-    else refuseUnknown(name);
   });
+  for (const kind of COMMAND_KINDS) {
+    setHandler(defineSignal<[unknown]>(kind), (payload) => receive(kind, payload));
+  }
   setHandler(defineQuery<TaskView>(QUERIES.task), () => viewOf(record));
   setHandler(defineQuery<StopCheckAnswer>(QUERIES.stopCheck), () => ({
     status: record.phase.status,
@@ -161,4 +157,24 @@ export async function task(input: TaskWorkflowInput): Promise<TaskRecord> {
       await condition(() => stirred);
     }
   });
+}
+
+/**
+ * Hands over the signals that came before any handler, in the order in which they came: each handler by name would be
+ * given its own ones first. Only that long is there a handler for all names, since the SDK throws on a signal with a
+ * reserved name while there is one; such a signal is dropped here, and later ones, like all of unknown names, are left
+ * lying.
+ */
+function takeEarlySignals(take: (name: string, payload: unknown) => void): void {
+  let isDone = false;
+  while (!isDone) {
+    try {
+      setDefaultSignalHandler(take);
+      isDone = true;
+    } catch (error) {
+      // The SDK had taken the signal off its list: the next turn goes on behind it.
+      log.warn('signal refused: reserved name', { error: String(error) });
+    }
+  }
+  setDefaultSignalHandler(undefined);
 }

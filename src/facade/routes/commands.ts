@@ -2,6 +2,7 @@
 import { Router } from 'express';
 import { cancelBody, claimBody, emptyBody, resultBody } from '../../contracts/api.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
+import { callerOf, shownTo } from '../auth.ts';
 import { jsonOf } from '../json-body.ts';
 import { otherMethods } from '../problem.ts';
 import { targetOf } from '../target.ts';
@@ -13,7 +14,7 @@ export function commandsRouter(scheduler: Scheduler): Router {
   router
     .route('/v1/tasks/:taskId/claim')
     .post(async (request, response) => {
-      const target = targetOf(request, response);
+      const target = targetOf(request, response, 'execute');
       const task = await scheduler.claim(target, claimBody.parse(jsonOf(request)));
       // The key of the accepted claim is the secret of the executor that won: it is told to nobody else.
       response.json({ ...task, claimId: target.key });
@@ -23,14 +24,19 @@ export function commandsRouter(scheduler: Scheduler): Router {
   router
     .route('/v1/tasks/:taskId/cancel')
     .post(async (request, response) => {
-      response.json(await scheduler.cancel(targetOf(request, response), cancelBody.parse(jsonOf(request))));
+      const target = targetOf(request, response, 'schedule', 'operate');
+      response.json(shownTo(response, await scheduler.cancel(target, cancelBody.parse(jsonOf(request)))));
     })
     .all(otherMethods('POST'));
 
   router
     .route('/v1/tasks/:taskId/result')
     .post(async (request, response) => {
-      response.json(await scheduler.recordResult(targetOf(request, response), resultBody.parse(jsonOf(request))));
+      const target = targetOf(request, response, 'execute', 'operate');
+      const body = resultBody.parse(jsonOf(request));
+      // The claim id proves whose run it is; whoever ends a run without one repairs.
+      if (body.claimId === undefined) callerOf(response, 'operate');
+      response.json(await scheduler.recordResult(target, body));
     })
     .all(otherMethods('POST'));
 
@@ -38,7 +44,7 @@ export function commandsRouter(scheduler: Scheduler): Router {
     .route('/v1/tasks/:taskId/redeliver')
     .post(async (request, response) => {
       emptyBody.parse(jsonOf(request));
-      response.status(202).json(await scheduler.redeliver(targetOf(request, response)));
+      response.status(202).json(await scheduler.redeliver(targetOf(request, response, 'operate')));
     })
     .all(otherMethods('POST'));
 

@@ -30,7 +30,8 @@ export function messagesRouter(scheduler: Scheduler): Router {
   router
     .route('/v1/tasks/:taskId/messages/read')
     .post(async (request, response) => {
-      response.json(await scheduler.markRead(targetOf(request, response), readMarkBody.parse(jsonOf(request))));
+      const target = targetOf(request, response, 'execute', 'operate');
+      response.json(await scheduler.markRead(target, readMarkBody.parse(jsonOf(request))));
     })
     .all(otherMethods('POST'));
 

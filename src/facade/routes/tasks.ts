@@ -2,8 +2,9 @@
 import { createHash } from 'node:crypto';
 import { Router } from 'express';
 import { listQuery, scheduleBody } from '../../contracts/api.ts';
-import type { Scheduler } from '../../scheduler/scheduler.ts';
-import { callerOf } from '../auth.ts';
+import type { TaskView } from '../../contracts/task.ts';
+import type { DescribedTask, Scheduler } from '../../scheduler/scheduler.ts';
+import { callerOf, shownTo } from '../auth.ts';
 import { keyOf, markReplayed } from '../idempotency.ts';
 import { jsonOf } from '../json-body.ts';
 import { otherMethods } from '../problem.ts';
@@ -20,14 +21,14 @@ export function tasksRouter(scheduler: Scheduler): Router {
       response.json(await scheduler.list(callerOf(response).customerId, filter, { pageSize, pageToken }));
     })
     .post(async (request, response) => {
-      const { customerId } = callerOf(response);
+      const { customerId } = callerOf(response, 'schedule');
       const body = scheduleBody.parse(jsonOf(request));
       const { task, replayed } = await scheduler.schedule(customerId, body, keyOf(response).key);
       if (replayed) markReplayed(response);
       response
         .status(replayed ? 200 : 201)
         .location(`/v1/tasks/${task.taskId}`)
-        .json(task);
+        .json(shownTo(response, task));
     })
     .all(otherMethods('GET', 'HEAD', 'POST'));
 
@@ -37,20 +38,22 @@ export function tasksRouter(scheduler: Scheduler): Router {
       const identity = { customerId: callerOf(response).customerId, taskId: taskIdOf(request) };
       // Waiting makes sense for a caller who says what it knows; any other gets the Task as it stands.
       const wait = waitOf(request, response);
-      const isKnown = (task: object): boolean => {
-        response.setHeader('ETag', etagOf(task));
+      const isKnown = (task: TaskView | DescribedTask): boolean => {
+        response.setHeader('ETag', etagOf(shownTo(response, task)));
         return request.fresh;
       };
       const task = await scheduler.getChanged(identity, isKnown, wait);
       if (task === null) response.status(304).end();
-      else response.json(task);
+      else response.json(shownTo(response, task));
     })
     .all(otherMethods('GET', 'HEAD'));
 
   router
     .route('/v1/tasks/:taskId/evidence')
     .get(async (request, response) => {
-      response.json(await scheduler.evidence(callerOf(response).customerId, taskIdOf(request)));
+      // It names claim tokens.
+      const { customerId } = callerOf(response, 'execute', 'operate');
+      response.json(await scheduler.evidence(customerId, taskIdOf(request)));
     })
     .all(otherMethods('GET', 'HEAD'));
 
