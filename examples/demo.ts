@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { request } from 'undici';
 import { z } from 'zod';
 import { loadConfig } from '../src/config/index.ts';
@@ -58,22 +59,23 @@ const say = (line: string): void => {
 };
 
 async function main(): Promise<number> {
-  const args = process.argv.slice(2);
-  const file = args.find((arg) => !arg.startsWith('--')) ?? fileURLToPath(new URL('demo.json', import.meta.url));
-  const { tasks } = demoFile.parse(JSON.parse(await readFile(file, 'utf8')));
+  const { keep, file } = readArguments();
+  const tasks = await readTasks(file);
 
+  // From the first moment on: an interrupted start must not leave a server behind.
+  const interrupted = nextSignal().then((): never => {
+    throw new DemoError('Interrupted.', 130);
+  });
+  interrupted.catch(() => undefined);
   const executor = await startExecutor({ log: (line) => (isTerminal ? undefined : say(line)) });
   const twice = await startRepeater(executor.readyUrl);
   const holdfast = await startDemoHoldfast({ executor, twice });
-  const interrupted = nextSignal().then((): never => {
-    throw new Error('interrupted');
-  });
   try {
     const rows = await Promise.race([runAll(tasks, holdfast), interrupted, holdfast.failed]);
     // The executor hears of an end at its next stop check.
     await Promise.race([untilQuiet(rows, executor), interrupted]);
     const wrong = await report(rows, { holdfast, executor });
-    if (args.includes('--keep')) {
+    if (keep) {
       say('Staying up until Ctrl-C.');
       await interrupted.catch(() => undefined);
     }
@@ -82,6 +84,40 @@ async function main(): Promise<number> {
     await executor.close();
     await twice.close();
     await holdfast.stop();
+  }
+}
+
+/** Ends the demo with a line that says why. */
+class DemoError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+function readArguments(): { keep: boolean; file: string } {
+  try {
+    const { values, positionals } = parseArgs({ allowPositionals: true, options: { keep: { type: 'boolean' } } });
+    if (positionals.length > 1) throw new TypeError('one file at most');
+    const file = positionals[0] ?? fileURLToPath(new URL('demo.json', import.meta.url));
+    return { keep: values.keep ?? false, file };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new DemoError(`${reason}\nusage: npm run demo [-- [--keep] FILE]`, 2);
+  }
+}
+
+async function readTasks(file: string): Promise<DemoTask[]> {
+  try {
+    return demoFile.parse(JSON.parse(await readFile(file, 'utf8'))).tasks;
+  } catch (error) {
+    const reason =
+      error instanceof z.ZodError
+        ? error.issues.map(({ path: where, message }) => `${where.join('.')}: ${message}`).join('; ')
+        : String(error);
+    throw new DemoError(`${file} cannot be used: ${reason}`);
   }
 }
 
@@ -94,7 +130,7 @@ async function startDemoHoldfast({
   twice: Repeater;
 }): Promise<Running & { apiUrl: string }> {
   const dataDir = path.resolve(process.env['HOLDFAST_DATA_DIR'] ?? '.holdfast', 'demo');
-  await mkdir(dataDir, { recursive: true });
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const configFile = path.join(dataDir, 'holdfast.config.json');
   const route = (url: string): object => ({ transport: 'webhook', url, allowPrivate: true });
   await writeFile(
@@ -269,8 +305,12 @@ async function api<Answer = unknown>(url: string, body?: unknown): Promise<Answe
 }
 
 process.exitCode = await main().catch((error: unknown) => {
-  reportStartError(error);
-  return 1;
+  if (!(error instanceof DemoError)) {
+    reportStartError(error);
+    return 1;
+  }
+  process.stderr.write(`${error.message}\n`);
+  return error.exitCode;
 });
 // Nothing is under way any more; idle keep-alive connections must not hold the process.
 process.exit();

@@ -32,13 +32,13 @@ export async function runUntilSignal(parts: Parts): Promise<void> {
   try {
     const config = loadConfig({ env: process.env, cwd: process.cwd() });
     log = createLog(config.logLevel);
+    // From the first moment on: a signal during the start must not leave a server behind.
+    const signalled = nextSignal();
+    void signalled.then((signal) => onSignal(signal, log));
     const running = await startHoldfast({ config, parts, log });
-    const told = log;
-    const signal = await Promise.race([nextSignal(), running.failed]);
-    told.info({ signal }, 'stopping');
-    void nextSignal().then(() => process.exit(130));
-    await stopWithin(() => running.stop(), told);
-    told.info('stopped');
+    await Promise.race([signalled, running.failed]);
+    await running.stop();
+    log.info('stopped');
     process.exit(0);
   } catch (error) {
     if (log === null || isStartError(error)) reportStartError(error);
@@ -64,11 +64,12 @@ export async function nextSignal(): Promise<string> {
   });
 }
 
-async function stopWithin(stop: () => Promise<void>, log: Logger): Promise<void> {
-  const late = setTimeout(() => {
-    log.error('did not stop in time');
+/** Bounds the stop, whatever is still under way: the exit itself ends the server that was started. */
+function onSignal(signal: string, log: Logger | null): void {
+  log?.info({ signal }, 'stopping');
+  void nextSignal().then(() => process.exit(130));
+  setTimeout(() => {
+    log?.error('did not stop in time');
     process.exit(1);
   }, STOP_MS);
-  await stop();
-  clearTimeout(late);
 }

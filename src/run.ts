@@ -76,7 +76,15 @@ export async function startHoldfast({
 
   try {
     const { target, uiUrl } = await reachTemporal();
-    const connection = await connectClient(target);
+    const connection = await connectClient(target).catch((error: unknown) => {
+      const address = target.options.address ?? 'its default address';
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new HoldfastStartError(
+        'temporal-unreachable',
+        `Temporal at ${address} does not answer (${reason}). Start it, or check TEMPORAL_ADDRESS.`,
+        { cause: error },
+      );
+    });
     undo.push(() => connection.close());
     await ensureSearchAttributes(connection, target.namespace, log);
     // The facade first: where its port is a free one, the links in events follow from it.

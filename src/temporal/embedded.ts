@@ -111,9 +111,9 @@ export async function startEmbeddedTemporal(options: EmbeddedTemporalOptions): P
       } catch (error) {
         await server.stop();
         // A free port, ours or one of those that the server takes for itself, can be lost to another process before
-        // the server binds it. A fixed one that was lost is reported by the next round's choice.
-        const lost = error instanceof ServerExitedError && error.message.includes('address already in use');
-        if (!lost || attempt === PORT_ATTEMPTS) throw error;
+        // the server binds it, and the server says so in several ways. A fixed one that was lost is reported by the next
+        // round's choice.
+        if (!(error instanceof ServerExitedError) || attempt === PORT_ATTEMPTS) throw error;
       }
     }
   } catch (error) {
@@ -484,7 +484,10 @@ async function readTail(logPath: string): Promise<string> {
     const file = await open(logPath, 'r');
     try {
       const text = (await readEnd(file, LOG_TAIL_BYTES)).toString();
-      return text.trim().split('\n').slice(-LOG_TAIL_LINES).join('\n');
+      const lines = text.trim().split('\n');
+      // A panic says why in its first line; the stack below it would push that out.
+      const panic = lines.findLastIndex((line) => line.startsWith('panic:'));
+      return (panic === -1 ? lines.slice(-LOG_TAIL_LINES) : lines.slice(panic, panic + LOG_TAIL_LINES)).join('\n');
     } finally {
       await file.close();
     }

@@ -20,6 +20,8 @@ export type StartErrorCode =
   | 'search-attribute-type'
   /** The server did not list, or not take, the search attributes. */
   | 'search-attributes-failed'
+  /** No Temporal answers where one should run. */
+  | 'temporal-unreachable'
   /** The file of API keys is missing or wrong. */
   | 'keys-unusable'
   /** The links in events need a base address, and none is known. */

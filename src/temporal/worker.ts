@@ -46,7 +46,8 @@ export function installRuntime(log: BaseLogger): void {
   const write = new DefaultLogger('INFO', ({ level, message, meta }) => {
     const fields = { component: 'temporal', ...meta };
     // The activity tells of its own failures, in our words and without task tokens.
-    if (message === 'Activity failed') log.debug(fields, message);
+    // Each worker does one thing on purpose; the SDK warns of what the other does.
+    if (message === 'Activity failed' || message.startsWith('No ')) log.debug(fields, message);
     else if (level === 'ERROR') log.error(fields, message);
     else if (level === 'WARN') log.warn(fields, message);
     else log.debug(fields, message);

@@ -1,4 +1,5 @@
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeHome, startMain, type Home } from './holdfast-process.ts';
 
@@ -55,4 +56,20 @@ test('each part tells its URL in one line, and SIGTERM stops all of them in orde
   } finally {
     await holdfast.killEverything();
   }
+});
+
+test.for(['SIGINT', 'SIGTERM'] as const)('%s during the start leaves no server behind', async (signal) => {
+  const holdfast = startMain(home.env, home.apiUrl);
+  // In the middle: the server's process is there, and nothing that needs it.
+  while ((await holdfast.serverPids()).length === 0 && holdfast.child.exitCode === null) await setImmediate();
+  holdfast.child.kill(signal);
+  expect(await holdfast.exited).toEqual({ code: 0, signal: null });
+  expect(holdfast.output()).toContain('stopped');
+  expect(await holdfast.serverPids()).toEqual([]);
+});
+
+test('a Temporal that does not answer is named', async () => {
+  const holdfast = startMain({ ...home.env, TEMPORAL_ADDRESS: '127.0.0.1:1' }, home.apiUrl);
+  expect(await holdfast.exited).toEqual({ code: 1, signal: null });
+  expect(holdfast.output()).toMatch(/^Temporal at 127\.0\.0\.1:1 does not answer .*TEMPORAL_ADDRESS/m);
 });
