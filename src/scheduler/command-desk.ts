@@ -4,7 +4,7 @@
  *   D1  At most one verdict query is in flight per Task and process: the server buffers few of them.
  *   D2  A command is answered only by a query that started after its signal was acknowledged: Temporal promises that
  *       such a query sees the signal's effect, and promises nothing about one that was under way.
- *   D3  At most `undecidedMax` signalled commands per Task and process wait for a verdict; beyond that none is sent.
+ *   D3  At most `undecidedMax` signalled commands per Task and process are without a verdict; beyond that none is sent.
  *   D4  A key whose signal is acknowledged and undecided is not signalled again.
  */
 import { LRUCache } from 'lru-cache';
@@ -28,6 +28,8 @@ export interface Decided {
 export interface CommandDeskOptions {
   gateway: Gateway;
   undecidedMax: number;
+  /** Commands of one Task that may wait for room; more are refused at once. */
+  waitingMax: number;
   /** Tasks that the desk keeps in mind; the least recently used are forgotten first. */
   tasksMax: number;
   signalTimeoutMs: number;
@@ -40,10 +42,19 @@ interface Waiter {
   reject: (error: unknown) => void;
 }
 
+interface Undecided {
+  question: VerdictQuestion;
+  /** Settles with the signal; rejects when it was not acknowledged. */
+  acknowledged: Promise<void>;
+}
+
 interface TaskDesk {
-  undecided: Map<string, VerdictQuestion>;
+  undecided: Map<string, Undecided>;
   waiters: Waiter[];
   asking: boolean;
+  /** Commands that wait for room, and the look that they share. */
+  waiting: number;
+  clearing: Promise<void> | null;
 }
 
 export class CommandDesk {
@@ -61,47 +72,67 @@ export class CommandDesk {
    */
   async decide(workflowId: string, command: Command): Promise<Decided> {
     const desk = this.#deskOf(workflowId);
-    const question = questionOf(command);
     const id = idOf(command);
-    if (!desk.undecided.has(id)) {
-      if (desk.undecided.size >= this.#options.undecidedMax) await this.#clearUndecided(workflowId, desk);
-      desk.undecided.set(id, question);
-      try {
-        await this.#options.gateway.signal(workflowId, command, this.#options.signalTimeoutMs);
-      } catch (error) {
-        // Not acknowledged: a repeat must send it anew. The workflow decides a key once, however often it comes.
-        desk.undecided.delete(id);
-        // A closed workflow takes no signals, but knows its old verdicts.
-        if (!isFault(error, 'missing')) throw new HoldfastError('temporal-unavailable', undefined, { cause: error });
-      }
+    const until = Date.now() + this.#options.signalTimeoutMs;
+    // Nothing is awaited between the last look at the cap and the entry, so that it holds whoever else comes (D3).
+    while (desk.undecided.size >= this.#options.undecidedMax && !desk.undecided.has(id)) {
+      if (Date.now() > until || desk.waiting >= this.#options.waitingMax) throw new HoldfastError('too-many-undecided');
+      await this.#makeRoom(workflowId, desk);
     }
-    const decided = await this.#ask(workflowId, desk, question);
-    desk.undecided.delete(id);
+    const undecided = desk.undecided.get(id) ?? this.#send(workflowId, desk, command);
+    await undecided.acknowledged; // shared by equal commands: each asks only after it (D2, D4)
+    const decided = await this.#ask(workflowId, desk, questionOf(command));
+    // Also where the answer is `unknown`: the signal had no effect, so a repeat may be sent.
+    if (desk.undecided.get(id) === undecided) desk.undecided.delete(id);
     return decided;
+  }
+
+  #send(workflowId: string, desk: TaskDesk, command: Command): Undecided {
+    const { gateway, signalTimeoutMs } = this.#options;
+    const acknowledged = gateway.signal(workflowId, command, signalTimeoutMs).catch((error: unknown) => {
+      // A closed workflow takes no signals, but knows its old verdicts.
+      if (isFault(error, 'missing')) return;
+      // Not acknowledged: a repeat must send it anew. The workflow decides a key once, however often it comes.
+      desk.undecided.delete(idOf(command));
+      throw new HoldfastError('temporal-unavailable', undefined, { cause: error });
+    });
+    const undecided = { question: questionOf(command), acknowledged };
+    desk.undecided.set(idOf(command), undecided);
+    return undecided;
   }
 
   #deskOf(workflowId: string): TaskDesk {
     const known = this.#desks.get(workflowId);
     if (known !== undefined) return known;
-    const desk: TaskDesk = { undecided: new Map(), waiters: [], asking: false };
+    const desk: TaskDesk = { undecided: new Map(), waiters: [], asking: false, waiting: 0, clearing: null };
     this.#desks.set(workflowId, desk);
     return desk;
   }
 
-  /** Learns which commands have been decided in the meantime (D3). */
-  async #clearUndecided(workflowId: string, desk: TaskDesk): Promise<void> {
-    const asked = [...desk.undecided.values()];
-    const tooMany = new HoldfastError('too-many-undecided');
+  /** Looks which commands are decided by now; all that wait for room share one look. */
+  async #makeRoom(workflowId: string, desk: TaskDesk): Promise<void> {
+    desk.waiting += 1;
     try {
-      const answers = await Promise.all(asked.map((question) => this.#ask(workflowId, desk, question)));
-      answers.forEach(({ answer }, index) => {
-        const question = asked[index];
-        if (answer.found !== 'unknown' && question !== undefined) desk.undecided.delete(idOf(question));
+      desk.clearing ??= this.#clearUndecided(workflowId, desk).finally(() => {
+        desk.clearing = null;
       });
+      await desk.clearing;
     } catch (error) {
-      throw new HoldfastError(tooMany.code, undefined, { cause: error });
+      throw new HoldfastError('too-many-undecided', undefined, { cause: error });
+    } finally {
+      desk.waiting -= 1;
     }
-    if (desk.undecided.size >= this.#options.undecidedMax) throw tooMany;
+  }
+
+  /** Learns which commands have been decided in the meantime. */
+  async #clearUndecided(workflowId: string, desk: TaskDesk): Promise<void> {
+    const asked = [...desk.undecided];
+    const answers = await Promise.all(asked.map(([, { question }]) => this.#ask(workflowId, desk, question)));
+    answers.forEach(({ answer }, index) => {
+      const [id, undecided] = asked[index] ?? [];
+      if (answer.found === 'unknown' || id === undefined) return;
+      if (desk.undecided.get(id) === undecided) desk.undecided.delete(id);
+    });
   }
 
   #ask(workflowId: string, desk: TaskDesk, question: VerdictQuestion): Promise<Decided> {
@@ -117,11 +148,16 @@ export class CommandDesk {
       // Those that came while the last query ran are served by the next one, never by that one (D1, D2).
       const waiters = desk.waiters.splice(0);
       try {
-        const questions = waiters.map(({ question }) => question);
-        const { answers, task, closed } = await this.#verdicts(workflowId, questions);
-        waiters.forEach(({ resolve }, index) =>
-          resolve({ answer: answers[index] ?? { found: 'unknown' }, task, closed }),
+        // Each question once: it and its answer are payloads, which have their limits.
+        const questions = new Map(
+          waiters.map(({ question }) => [`${idOf(question)} ${question.fingerprint}`, question]),
         );
+        const { answers, task, closed } = await this.#verdicts(workflowId, [...questions.values()]);
+        const answerOf = new Map([...questions.keys()].map((asked, index) => [asked, answers[index]]));
+        for (const { question, resolve } of waiters) {
+          const answer = answerOf.get(`${idOf(question)} ${question.fingerprint}`) ?? { found: 'unknown' as const };
+          resolve({ answer, task, closed });
+        }
       } catch (error) {
         for (const { reject } of waiters) reject(error);
       }

@@ -232,7 +232,10 @@ function faultOf(error: unknown): GatewayFault {
     const movedOn = error.status === WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW;
     return movedOn ? 'moved-on' : 'unavailable';
   }
-  if (error instanceof QueryNotRegisteredError) return 'unsupported';
+  // The client takes every INVALID_ARGUMENT for this; only one that says so is it.
+  if (error instanceof QueryNotRegisteredError) {
+    return /did not register a handler|unknown query/i.test(messageOf(error)) ? 'unsupported' : 'unavailable';
+  }
   // A namespace that is missing looks like a missing workflow to gRPC: it is an outage, not an answer.
   if (error instanceof NamespaceNotFoundError) return 'unavailable';
   if (error instanceof WorkflowNotFoundError) return 'missing';

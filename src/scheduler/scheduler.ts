@@ -97,6 +97,7 @@ export class Scheduler {
     this.#desk = new CommandDesk({
       gateway,
       undecidedMax: 32,
+      waitingMax: 256,
       tasksMax: 10_000,
       signalTimeoutMs: TIMEOUT_MS.signal,
       verdictTimeoutMs: TIMEOUT_MS.verdict,
@@ -369,12 +370,16 @@ export class Scheduler {
       return { active: true, ancestors };
     } catch (error) {
       if (isFault(error, 'closed')) return { active: false, ancestors: [] };
-      if (isFault(error, 'missing')) throw new HoldfastError('parent-not-found', undefined, { cause: error });
+      if (isFault(error, 'missing')) throw parentNotFound(error);
     }
-    const { status } = await this.#gateway.describe(workflowId, TIMEOUT_MS.read);
-    if (status.name !== 'RUNNING') return { active: false, ancestors: [] };
-    const { spec } = await this.#gateway.readStart(workflowId, TIMEOUT_MS.read);
-    return { active: true, ancestors: spec.lineage.ancestors };
+    try {
+      const { status } = await this.#gateway.describe(workflowId, TIMEOUT_MS.read);
+      if (status.name !== 'RUNNING' && status.name !== 'PAUSED') return { active: false, ancestors: [] };
+      const { spec } = await this.#gateway.readStart(workflowId, TIMEOUT_MS.read);
+      return { active: true, ancestors: spec.lineage.ancestors };
+    } catch (error) {
+      throw isFault(error, 'missing') ? parentNotFound(error) : error;
+    }
   }
 
   #newRecord(customerId: string, taskId: string, request: ScheduleBody, lineage: Lineage): TaskRecord {
@@ -464,6 +469,10 @@ export class Scheduler {
       throw holdfastErrorOf(error, 'temporal-unavailable');
     }
   }
+}
+
+function parentNotFound(cause: unknown): HoldfastError {
+  return new HoldfastError('parent-not-found', undefined, { cause });
 }
 
 function invalidField(field: string, message: string): HoldfastError {
