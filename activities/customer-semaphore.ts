@@ -1,6 +1,7 @@
 /**
- * Bounds how much one customer has under way, so that one customer's backlog does not take every slot. A customer is
- * held in memory only while it has something under way; waiters are as many as their callers, whom the worker bounds.
+ * Bounds how much of one kind (a customer's publishes to one queue) is under way, so that a backlog does not take every
+ * slot. A key is held in memory only while it has something under way; waiters are as many as their callers, whom the
+ * worker bounds.
  */
 export class CustomerSemaphore {
   readonly #limit: number;
@@ -18,15 +19,21 @@ export class CustomerSemaphore {
 
   /** Runs `work` when the customer has a place, first come, first served. An abort while waiting throws its reason. */
   async run<T>(customerId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    await this.#enter(customerId, signal);
+    const leave = await this.enter(customerId, signal);
     try {
       return await work();
     } finally {
-      this.#leave(customerId);
+      leave();
     }
   }
 
-  async #enter(customerId: string, signal: AbortSignal): Promise<void> {
+  /** Waits for a place; what it resolves to gives it back, and must be called once. */
+  async enter(customerId: string, signal: AbortSignal): Promise<() => void> {
+    await this.#takePlace(customerId, signal);
+    return () => this.#leave(customerId);
+  }
+
+  async #takePlace(customerId: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     let customer = this.#customers.get(customerId);
     if (customer === undefined) {

@@ -3,7 +3,7 @@ import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/comm
 import { instantOf } from '../src/contracts/instant.ts';
 import { LIMITS } from '../src/contracts/limits.ts';
 import type { PublishOutcome, TaskReady } from '../src/contracts/task-ready.ts';
-import type { PublishPolicy } from '../src/contracts/workflow.ts';
+import { PUBLISH_PLACE_WAIT_SECONDS, type PublishPolicy } from '../src/contracts/workflow.ts';
 import { cloudEventOf } from '../src/transports/cloud-event.ts';
 import { withDeadline } from '../src/transports/deadline.ts';
 import { PublishError, type PublishErrorCode, type ReadyTransport } from '../src/transports/port.ts';
@@ -25,8 +25,10 @@ export interface PublishReadyDeps {
   /** In [0, 1). */
   readonly random?: () => number;
   readonly log: ActivityLog;
-  /** Publishes in flight of one customer in this process. */
+  /** Publishes in flight of one customer and queue in this process. */
   readonly concurrencyPerCustomer: number;
+  /** How long one waits for its place; not longer than what the workflow allows for it. */
+  readonly placeWaitMs?: number;
 }
 
 export type PublishReady = (ready: TaskReady, policy: PublishPolicy) => Promise<PublishOutcome>;
@@ -57,6 +59,7 @@ interface PublishFailure {
  */
 export function createPublishReady(deps: PublishReadyDeps): PublishReady {
   const { transports, publicUrl, log, now = Date.now, random = Math.random } = deps;
+  const { placeWaitMs = PUBLISH_PLACE_WAIT_SECONDS * 1000 } = deps;
   const semaphore = new CustomerSemaphore(deps.concurrencyPerCustomer);
 
   return async function publishReady(ready, policy) {
@@ -66,20 +69,28 @@ export function createPublishReady(deps: PublishReadyDeps): PublishReady {
       const transport = transports.for(ready.queue);
       if (transport === null) throw new AttemptFailure({ code: 'no-route', text: '', retryable: true });
       const event = cloudEventOf(ready, { publicUrl, time: instantOf(now()) });
-      let waiting = true;
-      const expired = (): Error => new AttemptFailure(outOfTime(waiting, policy));
-      await withDeadline({ signal: context.cancellationSignal, ms: attemptMs(policy), expired }, (signal) =>
-        semaphore.run(ready.customerId, signal, async () => {
-          waiting = false;
+      const signal = context.cancellationSignal;
+      // By queue too: a receiver that hangs must not keep the customer's other queues waiting.
+      const key = `${ready.customerId}/${ready.queue}`;
+      const busy = (): Error => new AttemptFailure(BUSY);
+      const leave = await withDeadline({ signal, ms: placeWaitMs, expired: busy }, (waitSignal) =>
+        semaphore.enter(key, waitSignal),
+      );
+      try {
+        // Counted from here: who waited for a place has the whole time all the same.
+        const late = (): Error => new AttemptFailure(lateAfter(policy));
+        await withDeadline({ signal, ms: attemptMs(policy), expired: late }, async (publishSignal) => {
           try {
-            await transport.publish(event, { signal });
+            await transport.publish(event, { signal: publishSignal });
           } catch (error) {
             // The transport says that it was stopped; why, only we know.
-            if (error instanceof PublishError && error.code === 'aborted') signal.throwIfAborted();
+            if (error instanceof PublishError && error.code === 'aborted') publishSignal.throwIfAborted();
             throw error;
           }
-        }),
-      );
+        });
+      } finally {
+        leave();
+      }
       return { attempts: attempt };
     } catch (error) {
       const stopped = context.cancellationSignal.aborted && error === context.cancellationSignal.reason;
@@ -130,11 +141,14 @@ function attemptMs(policy: PublishPolicy): number {
   return timeoutMs - Math.min(1000, timeoutMs / 10);
 }
 
-function outOfTime(waiting: boolean, policy: PublishPolicy): PublishFailure {
-  const within = `within ${policy.timeoutSeconds} s`;
-  return waiting
-    ? { code: 'customer-busy', text: `no place among the customer's publishes ${within}`, retryable: true }
-    : { code: 'timed-out', text: `no answer ${within}`, retryable: true };
+const BUSY: PublishFailure = {
+  code: 'customer-busy',
+  text: 'no place came free among the publishes of this customer and queue',
+  retryable: true,
+};
+
+function lateAfter(policy: PublishPolicy): PublishFailure {
+  return { code: 'timed-out', text: `no answer within ${policy.timeoutSeconds} s`, retryable: true };
 }
 
 function failureOf(error: unknown): PublishFailure {

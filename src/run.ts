@@ -75,6 +75,14 @@ export async function startHoldfast({
   });
 
   try {
+    // A part that ends meanwhile ends the start, instead of leaving it to wait for that part.
+    return await Promise.race([startParts(), failed]);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+
+  async function startParts(): Promise<Running> {
     const { target, uiUrl } = await reachTemporal();
     const connection = await connectClient(target).catch((error: unknown) => {
       const address = target.options.address ?? 'its default address';
@@ -112,9 +120,6 @@ export async function startHoldfast({
       log.info({ url: listening.url }, `API listening on ${listening.url}`);
       return listening.url;
     }
-  } catch (error) {
-    await stop();
-    throw error;
   }
 
   async function openKeyRing(): Promise<KeyRing | null> {
@@ -135,7 +140,8 @@ export async function startHoldfast({
       // The server of an all-in-one Holdfast beside this process.
       return { target: { namespace: 'default', options: { address: `127.0.0.1:${temporal.port}` } }, uiUrl: null };
     }
-    const server = await startEmbeddedTemporal({ ...temporal, log });
+    // Together with the other parts' bounds it stays below the bound of the whole stop.
+    const server = await startEmbeddedTemporal({ ...temporal, log, closeTimeoutMs: 2_000 });
     undo.push(() => server.close());
     void server.exited.then((exit) => {
       if (!exit.expected) fail(new Error('the embedded Temporal server ended by itself'));

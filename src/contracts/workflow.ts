@@ -37,6 +37,9 @@ export interface TaskPolicy {
   continueAsNewAfterSignals: number;
 }
 
+/** How long a publish may wait for its place beside others of its customer and queue, on top of the attempt's bound. */
+export const PUBLISH_PLACE_WAIT_SECONDS = 5;
+
 export interface PublishPolicy {
   initialSeconds: number;
   factor: number;

@@ -237,7 +237,7 @@ describe('publishReady', () => {
 });
 
 describe('publishes of one customer', () => {
-  test('are bounded; those of another go on', async () => {
+  test('to one queue are bounded; those of another customer, or to another queue, go on', async () => {
     const { receiver, attempt } = await setup({ concurrencyPerCustomer: 2 });
     const answers: Array<() => void> = [];
     receiver.respond = (response) => void answers.push(() => response.writeHead(204).end());
@@ -245,21 +245,24 @@ describe('publishes of one customer', () => {
     await receiver.untilReceived(2);
     const ofB = attempt({ customerId: 'other', deliveryEventId: 'evt_b' });
     await receiver.untilReceived(3);
-    expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual(['evt_a1', 'evt_a2', 'evt_b']);
-    answers[0]?.();
+    const otherQueue = attempt({ queue: 'other', deliveryEventId: 'evt_q' });
     await receiver.untilReceived(4);
+    const received = receiver.requests.map(({ headers }) => headers['webhook-id']);
+    expect(received).toEqual(['evt_a1', 'evt_a2', 'evt_b', 'evt_q']);
+    answers[0]?.();
+    await receiver.untilReceived(5);
     expect(receiver.requests.at(-1)?.headers['webhook-id']).toBe('evt_a3');
     for (const end of answers.slice(1)) end();
-    await expect(Promise.all([...ofA, ofB])).resolves.toHaveLength(4);
+    await expect(Promise.all([...ofA, ofB, otherQueue])).resolves.toHaveLength(5);
   });
 
   test('one that finds no place in its time says so and can be repeated', async () => {
-    const { receiver, attempt, failure } = await setup({ concurrencyPerCustomer: 1 });
+    const { receiver, attempt, failure } = await setup({ concurrencyPerCustomer: 1, placeWaitMs: 50 });
     const answers: Array<() => void> = [];
     receiver.respond = (response) => void answers.push(() => response.writeHead(204).end());
     const first = attempt();
     await receiver.untilReceived(1);
-    expect(await failure({ timeoutSeconds: 0.1 })).toMatchObject({ type: 'customer-busy', nonRetryable: false });
+    expect(await failure({})).toMatchObject({ type: 'customer-busy', nonRetryable: false });
     answers[0]?.();
     await first;
     expect(receiver.requests).toHaveLength(1);

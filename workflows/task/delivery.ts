@@ -16,7 +16,7 @@ import type { createActivities } from '../../activities/index.ts';
 import { epochMsOf } from '../../src/contracts/instant.ts';
 import type { TaskReady } from '../../src/contracts/task-ready.ts';
 import type { TaskRecord, TaskSpec } from '../../src/contracts/task.ts';
-import type { TaskPolicy } from '../../src/contracts/workflow.ts';
+import { PUBLISH_PLACE_WAIT_SECONDS, type TaskPolicy } from '../../src/contracts/workflow.ts';
 import type { OwnEvent } from './lifecycle.ts';
 
 type Activities = ReturnType<typeof createActivities>;
@@ -81,7 +81,7 @@ export class Publisher {
     const { publish, deliveryTaskQueue } = this.#policy;
     return proxyActivities<Activities>({
       taskQueue: deliveryTaskQueue,
-      startToCloseTimeout: publish.timeoutSeconds * 1000,
+      startToCloseTimeout: (publish.timeoutSeconds + PUBLISH_PLACE_WAIT_SECONDS) * 1000,
       scheduleToCloseTimeout: totalMs,
       // The activity itself shortens each delay by jitter, which Temporal has none of (`nextRetryDelay`).
       retry: {
@@ -91,7 +91,8 @@ export class Publisher {
         maximumAttempts: publish.attempts,
       },
       cancellationType: ActivityCancellationType.TRY_CANCEL,
-      priority: { priorityKey: spec.priority, fairnessKey: spec.customerId },
+      // By queue too: one whose receiver hangs must not hold up the customer's others. The server takes 64 characters.
+      priority: { priorityKey: spec.priority, fairnessKey: `${spec.customerId}/${spec.queue}`.slice(0, 64) },
       summary: `task.ready to queue ${spec.queue}, round ${round}`,
     });
   }
