@@ -22,6 +22,14 @@ function sized<Schema extends z.ZodType>(schema: Schema, bytesMax: number): Sche
     .meta({ description: `At most ${bytesMax} bytes of JSON, in UTF-8.` });
 }
 
+/** For the document: what a text stands for, in place of the pattern that it is checked with. */
+function describedAs(described: object): (context: { jsonSchema: object }) => void {
+  return ({ jsonSchema }) => {
+    for (const keyword of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, keyword);
+    Object.assign(jsonSchema, described);
+  };
+}
+
 const name = z
   .string()
   .regex(NAME_PATTERN, { error: 'must be letters, digits, ".", "_" or "-", at most 128, the first a letter or digit' });
@@ -36,7 +44,8 @@ const moment = z.iso
   .datetime({ offset: true, error: 'must be an RFC 3339 time with a zone, as 2026-01-31T09:00:00Z' })
   .transform((value) => instantOf(Date.parse(value)))
   // An offset can lead out of these years, and instants beyond them no longer compare as strings.
-  .refine((instant) => /^\d{4}-/.test(instant), { error: 'must lie within the years 0000 to 9999' });
+  .refine((instant) => /^\d{4}-/.test(instant), { error: 'must lie within the years 0000 to 9999' })
+  .meta({ override: describedAs({ type: 'string', format: 'date-time', description: 'RFC 3339, with a zone.' }) });
 
 /** Without white space: the URL's own check would trim it, and so change what was sent. */
 const webUrl = z
@@ -150,27 +159,22 @@ export type ResultBody = z.output<typeof resultBody>;
 
 export const taskParams = z.object({ taskId: name });
 
-/** Of parameters: what they stand for, in place of how it is written in a URL. */
-function describedAs(described: object): (context: { jsonSchema: object }) => void {
-  return ({ jsonSchema }) => {
-    for (const keyword of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, keyword);
-    Object.assign(jsonSchema, described);
-  };
-}
-
-const count = (byDefault: number, max: number): z.ZodType<number> =>
+/** `minimum` only describes: zero is refused with a word of its own where it makes no sense. */
+const count = (byDefault: number, max: number, minimum = 0): z.ZodType<number> =>
   z
     .string()
     .regex(/^\d{1,15}$/, { error: 'must be a number' })
     .transform(Number)
     .pipe(z.number().max(max))
     .prefault(String(byDefault))
-    .meta({ override: describedAs({ type: 'integer', minimum: 0, maximum: max, default: byDefault }) });
+    .meta({ override: describedAs({ type: 'integer', minimum, maximum: max, default: byDefault }) });
 
 /** `limit` has no room for 0: an empty page would look like an empty mailbox. */
 export const messagesQuery = z.strictObject({
   after: count(0, Number.MAX_SAFE_INTEGER),
-  limit: count(LIMITS.messagesPageMax, LIMITS.messagesPageMax).refine((limit) => limit > 0, { error: 'must not be 0' }),
+  limit: count(LIMITS.messagesPageMax, LIMITS.messagesPageMax, 1).refine((limit) => limit > 0, {
+    error: 'must not be 0',
+  }),
 });
 
 /** Several values of one field are alternatives: given again, or separated by commas. */
@@ -180,8 +184,13 @@ function anyOf<Value extends string>(values: readonly [Value, ...Value[]]): z.Zo
     .transform((given) => [given].flat().flatMap((each) => each.split(',')))
     .pipe(z.array(z.enum(values)).min(1).max(values.length))
     .meta({
-      description: 'Several are alternatives: given again, or separated by commas.',
-      override: describedAs({ type: 'array', items: { enum: values }, minItems: 1, maxItems: values.length }),
+      override: describedAs({
+        type: 'array',
+        items: { enum: values },
+        minItems: 1,
+        maxItems: values.length,
+        description: 'Several are alternatives: given again, or separated by commas.',
+      }),
     });
 }
 
@@ -196,7 +205,7 @@ export const listQuery = z.strictObject({
     .meta({ description: '`kind:ref` of the source.' })
     .optional(),
   createdAfter: moment.optional(),
-  pageSize: count(LIMITS.pageSizeDefault, LIMITS.pageSizeMax).refine((size) => size > 0, { error: 'must not be 0' }),
+  pageSize: count(LIMITS.pageSizeDefault, LIMITS.pageSizeMax, 1).refine((size) => size > 0, { error: 'must not be 0' }),
   pageToken: text(4096).optional(),
 });
 

@@ -13,11 +13,15 @@ import { readBody } from './json-body.ts';
 import { problemHandler, routeNotFound } from './problem.ts';
 import { healthRouter } from './routes/health.ts';
 import { commandsRouter } from './routes/commands.ts';
+import { docsRouter, openApiRouter } from './routes/docs.ts';
 import { messagesRouter } from './routes/messages.ts';
 import { tasksRouter } from './routes/tasks.ts';
 
 /** A caller's id is taken when it is harmless in a log and a header; any other gets a fresh one. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** Paths of answers with an ETag: a Task. */
+const TAGGED = /^\/v1\/tasks\/[^/]+$/;
 
 export interface AppDeps {
   scheduler: Scheduler;
@@ -50,12 +54,18 @@ export function createApp({ scheduler, log, keyRing }: AppDeps): Express {
     }),
   );
   app.use(helmet());
+  app.use(docsRouter());
   app.use((request, response, next) => {
     response.setHeader('Cache-Control', 'no-store');
     if (request.accepts(['json', 'application/problem+json']) === false) throw new HoldfastError('not-acceptable');
     next();
   });
-  app.use(healthRouter(scheduler));
+  app.use((request, _response, next) => {
+    // One route has tags. On any other Express would take `If-None-Match: *` for a reason to send no body.
+    if (!TAGGED.test(request.path)) delete request.headers['if-none-match'];
+    next();
+  });
+  app.use(healthRouter(scheduler), openApiRouter());
   app.use('/v1', keyInForce, authenticate(keyRing), ...readBody);
   app.use(tasksRouter(scheduler), commandsRouter(scheduler), messagesRouter(scheduler));
   app.use(routeNotFound);

@@ -36,6 +36,7 @@ export function problemHandler(log: BaseLogger): ErrorRequestHandler {
 }
 
 function sendProblem(response: Response, error: HoldfastError): void {
+  response.removeHeader('ETag'); // of a representation that is not sent
   const { status, body } = problemOf(error);
   if (status === 503) response.setHeader('Retry-After', '1');
   response.status(status).type(PROBLEM);

@@ -163,6 +163,17 @@ describe('waiting', () => {
     expect(changed.body).toMatchObject({ status: 'canceled' });
   });
 
+  test('only a Task has tags: no other read answers without its body', async () => {
+    const taskId = await schedule({ delaySeconds: 3600 });
+    for (const path of ['/livez', '/v1/tasks', `/v1/tasks/${taskId}/stop`, `/v1/tasks/${taskId}/messages`]) {
+      const answer = await get(path).set('If-None-Match', '*');
+      expect([path, answer.status, answer.headers['etag']]).toEqual([path, 200, undefined]);
+    }
+    const missing = await get(`/v1/tasks/${holdfast.freshId()}`).set('If-None-Match', '*');
+    expectProblem(missing, 'task-not-found');
+    expect(missing.headers).not.toHaveProperty('etag');
+  });
+
   test('a wait that brings nothing ends with 304, and is 30 s at most', async () => {
     const taskId = await schedule({ delaySeconds: 3600 });
     const etag = String((await get(`/v1/tasks/${taskId}`)).headers['etag']);
