@@ -120,7 +120,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
         deliveryTaskQueue: policy.deliveryTaskQueue,
         publishConcurrency: 50,
         workflowBundle: { codePath: inject('workflowBundlePath') },
-        activities: createActivities({ transports, publicUrl: 'http://127.0.0.1:1', log, concurrencyPerCustomer: 50 }),
+        activities: createActivities({ transports, publicUrl: 'http://127.0.0.1:1', log, concurrencyPerCustomer: 10 }),
       });
     },
     stopWorkers: async () => {
