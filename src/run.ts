@@ -17,6 +17,7 @@ import {
   type TemporalTarget,
 } from './temporal/connection.ts';
 import { startEmbeddedTemporal } from './temporal/embedded.ts';
+import { payloadCodecsOf } from './temporal/payload-codec.ts';
 import { ensureSearchAttributes } from './temporal/search-attributes.ts';
 import { HoldfastStartError } from './temporal/start-error.ts';
 import { installRuntime, startWorkers } from './temporal/worker.ts';
@@ -54,6 +55,9 @@ export async function startHoldfast({
   parts: Parts;
   log: Logger;
 }): Promise<Running> {
+  const payloadCodecs = payloadCodecsOf(
+    config.payloadKeys.map(({ id, key }) => ({ id, key: Buffer.from(key.reveal(), 'base64') })),
+  );
   const undo: (() => Promise<void>)[] = [];
   let closeApi = async (): Promise<void> => {};
   let stopping: Promise<void> | null = null;
@@ -102,7 +106,10 @@ export async function startHoldfast({
 
     async function startApiPart(): Promise<string> {
       const keyRing = await openKeyRing();
-      const gateway = new Gateway({ client: clientOf(connection, target), taskQueue: config.taskQueue });
+      const gateway = new Gateway({
+        client: clientOf(connection, { namespace: target.namespace, payloadCodecs }),
+        taskQueue: config.taskQueue,
+      });
       const { runTimeoutSeconds, runTimeoutSecondsMax } = config.policy;
       const scheduler = new Scheduler({
         gateway,
@@ -164,6 +171,7 @@ export async function startHoldfast({
     const workers = await startWorkers({
       connection,
       namespace: target.namespace,
+      payloadCodecs,
       taskQueue: config.taskQueue,
       deliveryTaskQueue,
       publishConcurrency: config.policy.publish.concurrency,

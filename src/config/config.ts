@@ -25,6 +25,8 @@ export interface Config {
   readonly http: { readonly host: string; readonly port: number };
   /** The file of API keys; null: none, and whoever reaches the API is the customer `local`. */
   readonly keysFile: string | null;
+  /** Keys of what Temporal stores: the first encrypts, all decrypt; none: it is stored as it is. */
+  readonly payloadKeys: readonly { readonly id: string; readonly key: Secret }[];
   /** Without a slash at its end; null when it follows from a port that is not known yet (`PORT=0`). */
   readonly publicUrl: string | null;
   readonly temporal:
@@ -85,6 +87,7 @@ export function loadConfig({ env: given, cwd }: { env: NodeJS.ProcessEnv; cwd: s
   return deepFrozen({
     http: { host: own.HOST, port: own.PORT },
     keysFile: own.HOLDFAST_KEYS_FILE === undefined ? null : path.resolve(cwd, own.HOLDFAST_KEYS_FILE),
+    payloadKeys: own.HOLDFAST_PAYLOAD_KEYS.map(([id, key]) => ({ id, key: new Secret(key) })),
     publicUrl: own.PUBLIC_URL ?? defaultPublicUrl(own.HOST, own.PORT),
     temporal: isCluster(env)
       ? { embedded: false }

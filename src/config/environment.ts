@@ -26,6 +26,24 @@ const publicUrl = z
   })
   .transform((text) => new URL(text).href.replace(/\/+$/, ''));
 
+/** `ID:BASE64,...`: the first encrypts, all decrypt. */
+const payloadKeys = z
+  .string()
+  .transform((text) => text.split(',').map((entry) => entry.split(':')))
+  .pipe(
+    z.array(
+      z.tuple([
+        z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, { error: 'must be ID:BASE64, separated by commas' }),
+        z
+          .base64({ error: 'must be ID:BASE64, separated by commas' })
+          .refine((key) => Buffer.from(key, 'base64').length === 32, {
+            error: 'must be a key of 32 bytes in base64',
+          }),
+      ]),
+    ),
+  )
+  .refine((keys) => new Set(keys.map(([id]) => id)).size === keys.length, { error: 'an id stands twice' });
+
 /** Holdfast's own variables. What stands for addresses and secrets is here, all else is in the file. */
 export const environmentSchema = z.object({
   HOST: z.string().max(253).default('127.0.0.1'),
@@ -34,6 +52,7 @@ export const environmentSchema = z.object({
   LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   HOLDFAST_CONFIG: z.string().optional(),
   HOLDFAST_KEYS_FILE: z.string().optional(),
+  HOLDFAST_PAYLOAD_KEYS: payloadKeys.default([]),
   HOLDFAST_DATA_DIR: z.string().default('.holdfast'),
   HOLDFAST_TEMPORAL_PORT: port(7233),
   HOLDFAST_UI_PORT: port(8233),

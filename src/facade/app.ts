@@ -46,7 +46,11 @@ export function createApp({ scheduler, log, keyRing }: AppDeps): Express {
       },
       // Paths name Tasks; headers and bodies, which hold keys and input, stay out of the log.
       serializers: {
-        req: ({ id, method, url }: { id: unknown; method: string; url: string }) => ({ id, method, url }),
+        req: ({ id, method, url }: { id: unknown; method: string; url: string }) => ({
+          id,
+          method,
+          path: url.split('?', 1)[0],
+        }),
         res: ({ statusCode }: { statusCode: number }) => ({ statusCode }),
       },
       customLogLevel: (_request, response, error) =>

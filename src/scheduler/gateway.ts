@@ -50,6 +50,12 @@ export function isFault(error: unknown, ...faults: GatewayFault[]): error is Gat
   return error instanceof GatewayError && faults.includes(error.fault);
 }
 
+/**
+ * Bound of one attempt of a query. A query that Temporal has buffered when the workflow closes may never be answered,
+ * while one that is asked anew is refused at once as closed.
+ */
+const QUERY_ATTEMPT_MS = 1_500;
+
 export interface StartRequest {
   workflowId: string;
   input: TaskWorkflowInput;
@@ -106,9 +112,17 @@ export class Gateway {
   }
 
   async query<Answer>(workflowId: string, name: string, args: unknown[], timeoutMs: number): Promise<Answer> {
-    return this.#bounded('query', timeoutMs, () =>
-      this.#client.workflow.getHandle(workflowId).query<Answer, unknown[]>(name, ...args),
-    );
+    const until = Date.now() + timeoutMs;
+    for (;;) {
+      const leftMs = Math.max(1, until - Date.now());
+      try {
+        return await this.#bounded('query', Math.min(leftMs, QUERY_ATTEMPT_MS), () =>
+          this.#client.workflow.getHandle(workflowId).query<Answer, unknown[]>(name, ...args),
+        );
+      } catch (error) {
+        if (!isFault(error, 'timeout') || leftMs <= QUERY_ATTEMPT_MS) throw error;
+      }
+    }
   }
 
   async describe(workflowId: string, timeoutMs: number): Promise<WorkflowExecutionDescription> {

@@ -6,6 +6,7 @@ import {
   makeGrpcRetryInterceptor,
   type ConnectionOptions,
 } from '@temporalio/client';
+import type { PayloadCodec } from '@temporalio/common';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
 import { LOOPBACK_CHANNEL_ARGS } from './embedded.ts';
@@ -52,10 +53,14 @@ export async function connectClient(target: TemporalTarget): Promise<Connection>
   return Connection.connect(options);
 }
 
-export function clientOf(connection: Connection, { namespace }: Pick<TemporalTarget, 'namespace'>): Client {
+export function clientOf(
+  connection: Connection,
+  { namespace, payloadCodecs = [] }: { namespace: string; payloadCodecs?: PayloadCodec[] },
+): Client {
   return new Client({
     connection,
     namespace,
+    dataConverter: { payloadCodecs },
     // Closed workflows are read from their history, never replayed. At the top level this would be ignored.
     workflow: { queryRejectCondition: 'NOT_OPEN' },
   });

@@ -1,6 +1,7 @@
 /** The worker process's part: one Temporal worker for Tasks, one for the activities that publish. */
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { PayloadCodec } from '@temporalio/common';
 import { DefaultLogger, Runtime, Worker, type NativeConnection, type WorkerOptions } from '@temporalio/worker';
 import type { BaseLogger } from 'pino';
 import type { createActivities } from '../../activities/index.ts';
@@ -14,6 +15,8 @@ export interface WorkersOptions {
   activities: ReturnType<typeof createActivities>;
   /** Publishes in flight in this process. */
   publishConcurrency: number;
+  /** The same as the clients', or Tasks cannot be read. */
+  payloadCodecs?: PayloadCodec[];
   /** A bundle that was made before, so that tests bundle once. */
   workflowBundle?: WorkerOptions['workflowBundle'];
 }
@@ -62,14 +65,15 @@ export function installRuntime(log: BaseLogger): void {
 /** Starts both workers; resolves when they can take work. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { connection, namespace, taskQueue, deliveryTaskQueue, activities, publishConcurrency } = options;
+  const { payloadCodecs = [] } = options;
   const { workflowsPath, payloadConverterPath } = workflowSources();
   const workflows = await Worker.create({
     connection,
     namespace,
     taskQueue,
     ...(options.workflowBundle === undefined
-      ? { workflowsPath, dataConverter: { payloadConverterPath } }
-      : { workflowBundle: options.workflowBundle }),
+      ? { workflowsPath, dataConverter: { payloadConverterPath, payloadCodecs } }
+      : { workflowBundle: options.workflowBundle, dataConverter: { payloadCodecs } }),
     ...SHUTDOWN,
     ...SAFETY,
   });
@@ -78,6 +82,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     namespace,
     taskQueue: deliveryTaskQueue,
     activities,
+    dataConverter: { payloadCodecs },
     maxConcurrentActivityTaskExecutions: publishConcurrency,
     ...SHUTDOWN,
   });

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Client, Connection } from '@temporalio/client';
+import type { PayloadCodec } from '@temporalio/common';
 import { NativeConnection } from '@temporalio/worker';
 import type { Express } from 'express';
 import { pino } from 'pino';
@@ -47,6 +48,7 @@ export interface HarnessOptions {
   policy?: Partial<TaskPolicy>;
   /** API keys; without, one local caller with every scope. */
   keyRing?: KeyRing;
+  payloadCodecs?: PayloadCodec[];
   /** Start without workers. */
   workers?: boolean;
   /** A server other than the suite's (time skipping). */
@@ -72,10 +74,11 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const config = loadConfig({ env: { HOLDFAST_TASK_QUEUE: taskQueue }, cwd: '/' });
   const policy: TaskPolicy = { ...taskPolicyOf(config), ...options.policy };
   const namespace = 'default';
+  const { payloadCodecs = [] } = options;
   const address = options.server?.address ?? inject('temporalAddress');
   const connection = options.server?.client ?? (await connectClient({ namespace, options: { address } }));
   const native = options.server?.connection ?? (await NativeConnection.connect({ address }));
-  const client = clientOf(connection, { namespace });
+  const client = clientOf(connection, { namespace, payloadCodecs });
   const gateway = new Gateway({ client, taskQueue });
   const { runTimeoutSeconds } = config.policy;
   const scheduler = new Scheduler({
@@ -116,6 +119,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       workers ??= await startWorkers({
         connection: native,
         namespace,
+        payloadCodecs,
         taskQueue,
         deliveryTaskQueue: policy.deliveryTaskQueue,
         publishConcurrency: 50,

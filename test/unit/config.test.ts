@@ -38,6 +38,7 @@ describe('without a file and without variables', () => {
     expect(load()).toEqual({
       http: { host: '127.0.0.1', port: 8080 },
       keysFile: null,
+      payloadKeys: [],
       publicUrl: 'http://127.0.0.1:8080',
       temporal: { embedded: true, port: 7233, uiPort: 8233, dataDir: path.join(cwd, '.holdfast') },
       taskQueue: 'holdfast',
@@ -249,6 +250,25 @@ test('with a file of API keys the API may be reached from elsewhere', () => {
     keysFile: expect.stringMatching(/^\/.*\/keys\.json$/),
   });
   expect(() => load({ HOST: '0.0.0.0' })).toThrow(/HOST: must be a loopback address/);
+});
+
+describe('payload keys', () => {
+  const key = Buffer.alloc(32, 7).toString('base64');
+
+  test('the first encrypts, all are known, none is shown', () => {
+    const { payloadKeys } = load({ HOLDFAST_PAYLOAD_KEYS: `new:${key},old:${key}` });
+    expect(payloadKeys.map(({ id }) => id)).toEqual(['new', 'old']);
+    expect(payloadKeys[0]?.key.reveal()).toBe(key);
+    expect(inspect(payloadKeys, { depth: 9, showHidden: true })).not.toContain(key);
+  });
+
+  test.each(['x', `new:${key.slice(4)}`, `new:${key},new:${key}`, `:${key}`, `new:${key},`, `a b:${key}`])(
+    '%s is refused without being shown',
+    (value) => {
+      expect(() => load({ HOLDFAST_PAYLOAD_KEYS: value })).toThrow(/HOLDFAST_PAYLOAD_KEYS/);
+      expect(() => load({ HOLDFAST_PAYLOAD_KEYS: value })).not.toThrow(key.slice(4));
+    },
+  );
 });
 
 describe('routes', () => {

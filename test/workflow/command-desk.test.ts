@@ -60,3 +60,20 @@ describe('equal commands at once', () => {
     expect(outcomes.map(codeOf).toSorted()).toEqual(['accepted', 'idempotency-key-reused']);
   });
 });
+
+describe('reads that meet a closing workflow', () => {
+  test('cost no command its answer', async () => {
+    const { scheduler } = holdfast;
+    const cancelOne = async (): Promise<string> => {
+      const taskId = await waiting();
+      const target = { customerId: CUSTOMER, taskId, key: 'cancel', keyIsFresh: false };
+      const reads = [scheduler.stopCheck(CUSTOMER, taskId), scheduler.get(CUSTOMER, taskId)];
+      const { status } = await scheduler.cancel(target, {});
+      await Promise.all(reads);
+      return status;
+    };
+    for (let round = 0; round < 15; round += 1) {
+      expect(new Set(await Promise.all(Array.from({ length: 10 }, cancelOne)))).toEqual(new Set(['canceled']));
+    }
+  });
+});
