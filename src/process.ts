@@ -34,18 +34,29 @@ export async function runUntilSignal(parts: Parts): Promise<void> {
     log = createLog(config.logLevel);
     // From the first moment on: a signal during the start must not leave a server behind.
     const signalled = nextSignal();
-    void signalled.then((signal) => onSignal(signal, log));
-    const running = await startHoldfast({ config, parts, log });
+    const stop = new AbortController();
+    void signalled.then((signal) => {
+      onSignal(signal, log);
+      stop.abort(new StoppedError());
+    });
+    const running = await startHoldfast({ config, parts, log, signal: stop.signal });
     await Promise.race([signalled, running.failed]);
     await running.stop();
     log.info('stopped');
     process.exit(0);
   } catch (error) {
+    if (error instanceof StoppedError) {
+      log?.info('stopped');
+      process.exit(0);
+    }
     if (log === null || isStartError(error)) reportStartError(error);
     else log.fatal({ err: error }, 'Holdfast ended');
     process.exit(1);
   }
 }
+
+/** A signal came before everything was up. */
+class StoppedError extends Error {}
 
 function isStartError(error: unknown): error is Error {
   return error instanceof ConfigError || error instanceof HoldfastStartError;

@@ -50,10 +50,13 @@ export async function startHoldfast({
   config,
   parts,
   log,
+  signal,
 }: {
   config: Config;
   parts: Parts;
   log: Logger;
+  /** Ends a start that is under way: what was started is stopped, and the start rejects with the signal's reason. */
+  signal?: AbortSignal;
 }): Promise<Running> {
   const payloadCodecs = payloadCodecsOf(
     config.payloadKeys.map(({ id, key }) => ({ id, key: Buffer.from(key.reveal(), 'base64') })),
@@ -80,14 +83,14 @@ export async function startHoldfast({
 
   try {
     // A part that ends meanwhile ends the start, instead of leaving it to wait for that part.
-    return await Promise.race([startParts(), failed]);
+    const reached = await Promise.race([reachTemporal(), failed]);
+    return await Promise.race([startParts(reached), failed, untilAborted(signal)]);
   } catch (error) {
     await stop();
     throw error;
   }
 
-  async function startParts(): Promise<Running> {
-    const { target, uiUrl } = await reachTemporal();
+  async function startParts({ target, uiUrl }: { target: TemporalTarget; uiUrl: string | null }): Promise<Running> {
     const connection = await connectClient(target).catch((error: unknown) => {
       const address = target.options.address ?? 'its default address';
       const reason = error instanceof Error ? error.message : String(error);
@@ -186,6 +189,14 @@ export async function startHoldfast({
     workers.ended.catch((error: unknown) => fail(error));
     log.info({ taskQueue: config.taskQueue, deliveryTaskQueue }, 'worker polling');
   }
+}
+
+function untilAborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    const abort = (): void => reject(signal?.reason as Error);
+    if (signal?.aborted === true) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
+  });
 }
 
 function startErrorOfListen(error: unknown, port: number): unknown {

@@ -4,6 +4,7 @@
  * requests are: a field that is not written here is not part of the API.
  */
 import { z } from 'zod';
+import { CLAIMS } from './claims.ts';
 import { ERROR_TITLE, HTTP_STATUS, type ErrorCode } from './errors.ts';
 import type { Json } from './json.ts';
 import { LIMITS, NAME_PATTERN } from './limits.ts';
@@ -241,16 +242,7 @@ const provenEvidence = z
   })
   .meta({ id: 'Proof' });
 
-const claimName = z.enum([
-  'request-accepted',
-  'made-available',
-  'claim-accepted',
-  'success-reported',
-  'revision-exists',
-  'pull-request-has-patch',
-  'tests-passed',
-  'issue-resolved',
-]);
+const claimName = z.enum(CLAIMS);
 const toProve = z.string().meta({ description: 'What would prove it.' });
 
 const layeredClaim = z.discriminatedUnion('level', [

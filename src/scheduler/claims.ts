@@ -3,20 +3,9 @@
  * Proven is what the record itself shows, with where it shows it. Reported is what an executor said, unverified. The
  * rest is not claimed: no status is ever read as evidence for it.
  */
+import type { ClaimName } from '../contracts/claims.ts';
 import type { ReportedEffect } from '../contracts/reported-effect.ts';
 import type { TaskView, Transition, TransitionCause } from '../contracts/task.ts';
-
-export const CLAIMS = [
-  'request-accepted',
-  'made-available',
-  'claim-accepted',
-  'success-reported',
-  'revision-exists',
-  'pull-request-has-patch',
-  'tests-passed',
-  'issue-resolved',
-] as const;
-export type ClaimName = (typeof CLAIMS)[number];
 
 export type LayeredClaim = { claim: ClaimName } & (
   | { level: 'proven'; evidence: Record<string, unknown> }

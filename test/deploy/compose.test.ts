@@ -4,7 +4,6 @@
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { access, chmod, copyFile, mkdir, mkdtemp, symlink, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -17,6 +16,7 @@ import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/index.ts';
 import { DYNAMIC_CONFIG, LOOPBACK_CHANNEL_ARGS } from '../../src/temporal/embedded.ts';
 import { findTemporalServer } from '../../src/temporal/server-binary.ts';
+import { freePort } from '../support/free-port.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { bindMountsOf, hostPathOf, readCompose, readDockerfile, readText, ROOT, type Service } from './compose-file.ts';
 
@@ -382,16 +382,4 @@ async function makeFolder(name: string): Promise<string> {
   const root = path.join(inject('temporaryRoot'), 'deploy');
   await mkdir(root, { recursive: true });
   return mkdtemp(path.join(root, `${name}-`));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  return port;
 }

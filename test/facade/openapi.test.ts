@@ -6,7 +6,7 @@ import request from 'supertest';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
 import type { z } from 'zod';
 import type * as answers from '../../src/contracts/api-answers.ts';
-import { CLAIMS } from '../../src/scheduler/claims.ts';
+import { CLAIMS } from '../../src/contracts/claims.ts';
 import { HoldfastError, HTTP_STATUS, type ErrorCode } from '../../src/contracts/errors.ts';
 import { LIMITS } from '../../src/contracts/limits.ts';
 import { SCOPES, type Scope } from '../../src/contracts/scopes.ts';
