@@ -52,7 +52,10 @@ const webUrl = z
   .string()
   .max(2048)
   .regex(/^\S+$/, { error: 'must not hold white space' })
-  .pipe(z.url({ protocol: /^https?$/ }));
+  .pipe(z.url({ protocol: /^https?$/ }))
+  .meta({
+    override: describedAs({ type: 'string', format: 'uri', pattern: '^https?://\\S+$', maxLength: 2048 }),
+  });
 
 const source = sized(
   z.strictObject({
@@ -100,7 +103,11 @@ export const scheduleBody = z
     error: 'releaseAt and delaySeconds exclude each other',
     path: ['delaySeconds'],
   })
-  .meta({ id: 'ScheduleRequest', description: 'At most one of releaseAt and delaySeconds; neither: due at once.' });
+  .meta({
+    id: 'ScheduleRequest',
+    description: 'At most one of releaseAt and delaySeconds; neither: due at once.',
+    dependentSchemas: { releaseAt: { type: 'object', propertyNames: { not: { const: 'delaySeconds' } } } },
+  });
 export type ScheduleBody = z.output<typeof scheduleBody>;
 
 export const claimBody = z
@@ -163,7 +170,7 @@ export const taskParams = z.object({ taskId: name });
 const count = (byDefault: number, max: number, minimum = 0): z.ZodType<number> =>
   z
     .string()
-    .regex(/^\d{1,15}$/, { error: 'must be a number' })
+    .regex(/^\d{1,16}$/, { error: 'must be a number' })
     .transform(Number)
     .pipe(z.number().max(max))
     .prefault(String(byDefault))

@@ -81,7 +81,11 @@ export class CommandDesk {
     }
     const undecided = desk.undecided.get(id) ?? this.#send(workflowId, desk, command);
     await undecided.acknowledged; // shared by equal commands: each asks only after it (D2, D4)
-    const decided = await this.#ask(workflowId, desk, questionOf(command));
+    const decided = await this.#ask(workflowId, desk, questionOf(command)).catch((error: unknown) => {
+      // No such Task: the signal reached nothing, so there is nothing left to be decided.
+      if (isFault(error, 'missing') && desk.undecided.get(id) === undecided) desk.undecided.delete(id);
+      throw error;
+    });
     // Also where the answer is `unknown`: the signal had no effect, so a repeat may be sent.
     if (desk.undecided.get(id) === undecided) desk.undecided.delete(id);
     return decided;

@@ -28,14 +28,30 @@ describe('a flood of messages', () => {
       ),
     );
     const codes = outcomes.map(codeOf);
-    // A healthy Task has no other answer: nobody is told that the worker is too old, or that a verdict is missing.
-    expect(new Set(codes)).toEqual(new Set(['accepted', 'too-many-undecided']));
-    const accepted = codes.filter((code) => code === 'accepted').length;
-    const task = await holdfast.until(taskId, ({ mailbox }) => mailbox.lastSeq >= accepted);
-    expect(task.mailbox.lastSeq).toBe(accepted);
+    const count = (code: string): number => codes.filter((each) => each === code).length;
+    // On a machine that is overloaded itself, a signal or a verdict may run into its bound, and the answer says so. What
+    // may never be is that nobody knows the command, or that what was refused for want of room was sent all the same.
+    const unknown = count('verdict-unavailable') + count('temporal-unavailable');
+    expect(count('accepted') + count('too-many-undecided') + unknown).toBe(codes.length);
+    expect(count('too-many-undecided')).toBeGreaterThan(0);
+    const { mailbox } = await holdfast.until(taskId, (task) => task.mailbox.lastSeq >= count('accepted'));
+    expect(mailbox.lastSeq).toBeLessThanOrEqual(count('accepted') + unknown);
 
     const { events } = await holdfast.client.workflow.getHandle(holdfast.workflowId(taskId)).fetchHistory();
     expect((events ?? []).filter((event) => event.workflowTaskFailedEventAttributes)).toEqual([]);
+  });
+});
+
+describe('commands to a Task that is not there', () => {
+  test('leave nothing behind: forty are told so, and the Task takes commands once it is there', async () => {
+    const taskId = holdfast.freshId();
+    const target = { customerId: CUSTOMER, taskId, keyIsFresh: true };
+    for (let round = 0; round < 40; round += 1) {
+      const missing = holdfast.scheduler.cancel({ ...target, key: `c${round}` }, {});
+      await expect(missing).rejects.toMatchObject({ code: 'task-not-found' });
+    }
+    await holdfast.scheduler.schedule(CUSTOMER, { taskId, type: 'test', delaySeconds: 3600 }, 'k');
+    expect(await holdfast.scheduler.cancel({ ...target, key: 'c' }, {})).toMatchObject({ status: 'canceled' });
   });
 });
 
