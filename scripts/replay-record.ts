@@ -11,6 +11,7 @@ import type { Client, WorkflowHandle } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { pino } from 'pino';
 import { createActivities } from '../activities/index.ts';
+import type { ScheduleBody } from '../src/contracts/api.ts';
 import { HoldfastError, type ErrorCode } from '../src/contracts/errors.ts';
 import { addSeconds, instantOf } from '../src/contracts/instant.ts';
 import type { TaskReadyCloudEvent } from '../src/contracts/task-ready.ts';
@@ -18,8 +19,7 @@ import type { TaskView } from '../src/contracts/task.ts';
 import type { TaskPolicy } from '../src/contracts/workflow.ts';
 import { Gateway } from '../src/scheduler/gateway.ts';
 import { fingerprintOf, workflowIdOf } from '../src/scheduler/identity.ts';
-import { PageTokens } from '../src/scheduler/listing.ts';
-import { Scheduler, type CommandTarget, type ScheduleRequest } from '../src/scheduler/scheduler.ts';
+import { Scheduler, type CommandTarget } from '../src/scheduler/scheduler.ts';
 import { ServerClock } from '../src/scheduler/server-clock.ts';
 import { clientOf, connectClient, connectWorker } from '../src/temporal/connection.ts';
 import { startEmbeddedTemporal } from '../src/temporal/embedded.ts';
@@ -78,11 +78,10 @@ class Subject {
       policy,
       runTimeoutSeconds: 3600,
       runTimeoutSecondsMax: 86_400,
-      pageTokens: new PageTokens(Buffer.from(taskId)),
     });
   }
 
-  async schedule(request: Partial<ScheduleRequest> = {}): Promise<void> {
+  async schedule(request: Partial<ScheduleBody> = {}): Promise<void> {
     await this.scheduler.schedule(CUSTOMER, { taskId: this.taskId, type: 'replay', ...request }, 'schedule-key');
   }
 

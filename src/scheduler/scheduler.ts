@@ -30,8 +30,6 @@ import type { ServerClock } from './server-clock.ts';
 import { StopChecker, type StopCheck } from './stop-check.ts';
 import { Watch } from './watch.ts';
 
-export type ScheduleRequest = ScheduleBody;
-
 /** Which Task, and under which key the command is known. */
 export interface CommandTarget {
   customerId: string;

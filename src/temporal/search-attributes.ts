@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { status as GrpcStatus } from '@grpc/grpc-js';
 import { isGrpcServiceError, type Connection } from '@temporalio/client';
 import { encodeSearchAttributeIndexedValueType as encodeType } from '@temporalio/common/lib/search-attributes.js';
 import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contracts/search-attributes.ts';
@@ -13,13 +14,11 @@ const APPEAR_TIMEOUT_MS = 5_000;
 /** Counting is limited to ten calls a second for the whole namespace. */
 const POLL_MS = 300;
 
-// The gRPC status codes that matter here. (The SDK's client does not export them.)
-const INVALID_ARGUMENT = 3;
-const ALREADY_EXISTS = 6;
-const PERMISSION_DENIED = 7;
-const UNIMPLEMENTED = 12;
-const UNAUTHENTICATED = 16;
-const REFUSALS: readonly (number | undefined)[] = [PERMISSION_DENIED, UNAUTHENTICATED, UNIMPLEMENTED];
+const REFUSALS: readonly (number | undefined)[] = [
+  GrpcStatus.PERMISSION_DENIED,
+  GrpcStatus.UNAUTHENTICATED,
+  GrpcStatus.UNIMPLEMENTED,
+];
 
 /**
  * Registers Holdfast's search attributes where they are missing, and waits, within a bound, until they can be used.
@@ -122,7 +121,7 @@ async function add(server: Server, names: readonly SearchAttributeName[]): Promi
     return 'added';
   } catch (error) {
     const status = statusOf(error);
-    if (status === ALREADY_EXISTS) return 'exists';
+    if (status === GrpcStatus.ALREADY_EXISTS) return 'exists';
     if (!REFUSALS.includes(status)) {
       // The connection repeats calls: one that had taken effect may be refused the second time, as "too many" for example.
       if (await haveAppeared(server, names)) return 'exists';
@@ -161,7 +160,7 @@ async function tryQuery({
     return { kind: 'usable' };
   } catch (error) {
     const status = statusOf(error);
-    if (status === INVALID_ARGUMENT) return { kind: 'not-yet', error };
+    if (status === GrpcStatus.INVALID_ARGUMENT) return { kind: 'not-yet', error };
     if (REFUSALS.includes(status)) return { kind: 'unknown' }; // the time-skipping test server cannot count
     throw failed('Using', namespace, error);
   }

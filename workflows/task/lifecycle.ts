@@ -436,9 +436,9 @@ export interface Decision {
 export function decide(record: TaskRecord, command: Command, context: EventContext): Decision {
   const before = findVerdict(record, command);
   if (before !== null && isFinalVerdict(before.verdict.code)) return { record, effects: [] };
-  const outcome = applyCommand(withoutStored(record, command), command, context);
-  if (!outcome.ok)
-    return { record: keepVerdicts(withoutStored(record, command), [verdictOf(outcome.code)]), effects: [] };
+  const undecided = withoutStored(record, command);
+  const outcome = applyCommand(undecided, command, context);
+  if (!outcome.ok) return { record: keepVerdicts(undecided, [verdictOf(outcome.code)]), effects: [] };
   if (findHeldVerdict(outcome.record, command) !== null) return outcome;
   return { record: keepVerdicts(outcome.record, [verdictOf('accepted', outcome.record)]), effects: outcome.effects };
 
